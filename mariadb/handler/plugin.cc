@@ -5,6 +5,7 @@
 #include "ha_pantile.h"
 #include "backup.h"
 #include "information.h"
+#include "two_phases.h"
 #include "version.h"
 #include "watch.h"
 #include <signal.h>
@@ -264,6 +265,8 @@ static int stop(void *)
     return 0;
   backup::end();
   watch::stop();
+  if (!commit_all_later())
+    sql_print_error("Pantile: a transaction that the binary log has committed stays prepared: there is no space for it");
   catalog::close();
   if (pantile_close(pantile_database) != PANTILE_OK)
   {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "session.h"
 #include "two_phases.h"
-#include <set>
 #include <unordered_map>
 
 Counters pantile_counters;
@@ -20,7 +19,7 @@ Session *Session::of(THD *thd)
 static std::mutex sessions_lock;
 static std::unordered_map<uint64_t, Session *> sessions;
 
-Session::Session(THD *thd) : connection(thd_get_thread_id(thd))
+Session::Session(THD *thd) : thd(thd), connection(thd_get_thread_id(thd))
 {
   std::lock_guard<std::mutex> alone(sessions_lock);
   sessions[connection]= this;
@@ -87,44 +86,25 @@ int Session::report_ended(THD *thd)
 
 static bool is_one_statement(THD *thd) { return !thd_test_options(thd, OPTION_NOT_AUTOCOMMIT | OPTION_BEGIN); }
 
-/* The appliers of a replica that commit in the order of the primary. */
-static std::mutex appliers_lock;
-static std::set<THD *> appliers;
-
 extern "C" int thd_need_wait_reports(const THD *thd);
 extern "C" int thd_rpl_deadlock_check(THD *thd, THD *other);
 
-/* One that waits for a row may wait for one that commits later, and that waits for it: the server has the later one begin
- * again. Which one has the row is not known here, so all later ones do; they have run ahead of their turn. */
-static void report_wait(THD *thd)
+/* An applier of a replica that waits for a row may wait for one that commits later, and that waits for it: the server then
+ * has the later one begin again. */
+void Session::report_wait(THD *thd, uint64_t holder)
 {
-  std::lock_guard<std::mutex> alone(appliers_lock);
-  if (!appliers.count(thd))
-    return;
-  for (THD *other : appliers)
-    if (other != thd)
-      thd_rpl_deadlock_check(thd, other);
+  std::lock_guard<std::mutex> alone(sessions_lock);
+  const auto found= sessions.find(holder);
+  if (found != sessions.end() && found->second->thd != thd)
+    thd_rpl_deadlock_check(thd, found->second->thd);
 }
 
-bool Session::is_stopped(void *of)
+bool Session::is_stopped(void *of, uint64_t holder)
 {
   THD *thd= (THD *) of;
   if (thd_need_wait_reports(thd))
-    report_wait(thd);
+    report_wait(thd, holder);
   return thd_killed(thd);
-}
-
-void Session::note_applier(THD *thd)
-{
-  std::lock_guard<std::mutex> alone(appliers_lock);
-  if (thd->rgi_slave)
-    appliers.insert(thd);
-}
-
-void Session::forget_applier(THD *thd)
-{
-  std::lock_guard<std::mutex> alone(appliers_lock);
-  appliers.erase(thd);
 }
 
 int Session::begin(THD *thd, bool reads, bool consistent_read)
@@ -148,10 +128,9 @@ int Session::begin(THD *thd, bool reads, bool consistent_read)
     txn= nullptr;
     return handler_error(thd, code, HA_ERR_INTERNAL_ERROR);
   }
-  transactions++;
+  static std::atomic<uint64_t> all{0};
+  transactions= ++all;
   pantile_interrupt_when(txn, is_stopped, thd);
-  if (thd->rgi_slave)
-    note_applier(thd);
   /* At repeatable read, statements that lock come to the newest rows until the first one that does not: its snapshot is
    * the transaction's. What a single statement changes is the newest rows as well. */
   needs_snapshot= !reads && !has_snapshot && isolation == ISO_REPEATABLE_READ;
@@ -196,6 +175,8 @@ void Session::begin_statement(THD *thd, bool consistent_read)
 
 int Session::enter(THD *thd, bool writes, bool consistent_read)
 {
+  if (prepared)
+    return HA_ERR_INTERNAL_ERROR;
   take();
   if (!ended.empty())
     return report_ended(thd);
@@ -269,7 +250,10 @@ int Session::commit(THD *thd, bool all)
     }
     if (prepared || (txn && !only_reads))
       statistic_increment(pantile_counters.commits, &LOCK_status);
-    const int code= end(true);
+    int code= end(true);
+    if (!unpublished.empty())
+      code= commit_later(thd, unpublished);
+    unpublished.clear();
     leave();
     return code == PANTILE_OK ? 0 : tell_not_committed(thd, code);
   }
@@ -294,7 +278,7 @@ int Session::prepare(THD *thd, bool all)
   }
   if (!txn || only_reads)
     return 0;
-  if (thd->transaction->xid_state.is_explicit_XA() && is_serializable)
+  if (thd_sql_command(thd) == SQLCOM_XA_PREPARE && is_serializable)
   {
     my_printf_error(ER_NOT_SUPPORTED_YET,
                     "ENGINE=Pantile prepares no XA transaction at SERIALIZABLE, because readers would wait for its end; it "
@@ -316,6 +300,7 @@ void Session::publish(THD *thd, bool all)
   /* A client that commits by XA is told when that is durable. */
   if (!prepared || (!all && !is_one_statement(thd)) || thd->transaction->xid_state.is_explicit_XA())
     return;
+  const std::string name= name_of_transaction(thd);
   pantile_in_flight *flight;
   const int code= pantile_prepared_publish(prepared, &flight);
   prepared= nullptr;
@@ -326,8 +311,11 @@ void Session::publish(THD *thd, bool all)
     pantile_in_flight_free(flight);
   }
   else
-    sql_print_error("Pantile: a transaction that the binary log has committed stays prepared, with its locks, and is "
-                    "committed when the server is started again: %s", pantile_error_message());
+  {
+    sql_print_error("Pantile: a transaction that the binary log has committed stays prepared, with its locks, and is tried "
+                    "again: %s", pantile_error_message());
+    unpublished= name;
+  }
 }
 
 int Session::rollback(THD *thd, bool all)
@@ -449,7 +437,6 @@ static int rollback(handlerton *, THD *thd, bool all)
 
 static int close_connection(handlerton *, THD *thd)
 {
-  Session::forget_applier(thd);
   /* What it has prepared by XA waits for another connection. */
   delete Session::found(thd);
   thd_set_ha_data(thd, pantile_hton, nullptr);

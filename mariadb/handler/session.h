@@ -24,8 +24,6 @@ public:
   /* Whether a table has other rows than at the moment at which the transaction reads. */
   bool is_before(const pantile_table *table) const { return reads_snapshot && pantile_is_before_table(txn, table) == PANTILE_OK; }
 
-  static void forget_applier(THD *thd);
-
   pantile_txn *transaction() const { return txn; }
   bool has_ended(uint64_t number) const { return !txn || number != transactions; }
   /* Which of the connection's transactions it is. */
@@ -61,16 +59,18 @@ private:
   void end_statement();
   void release(size_t savepoint);
   int end(bool commits);
-  static bool is_stopped(void *thd);
-  static void note_applier(THD *thd);
+  static bool is_stopped(void *thd, uint64_t holder);
+  static void report_wait(THD *thd, uint64_t holder);
 
+  THD *const thd;
   const uint64_t connection;
   std::atomic<int> use{IDLE};
   std::string ended;
 
   pantile_txn *txn= nullptr;
   pantile_prepared *prepared= nullptr; /* takes the place of `txn` */
-  uint64_t transactions= 0;
+  uint64_t transactions= 0;            /* the number of this one among those of all connections */
+  std::string unpublished;             /* the name of one that is in the binary log, and that found no space */
   bool only_reads= false;
   bool is_serializable= false;
   bool in_statement= false;

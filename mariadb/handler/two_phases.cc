@@ -101,6 +101,41 @@ static int recover(handlerton *, XID *list, uint length)
   return (int) count;
 }
 
+/* In the binary log, and not committed. */
+static std::mutex later_lock;
+static std::set<std::string> later;
+
+static int commit_now(const std::string &name)
+{
+  pantile_prepared *prepared;
+  const int code= pantile_prepared_take(pantile_database, name.data(), name.size(), &prepared);
+  return code == PANTILE_OK ? pantile_prepared_commit(prepared, nullptr) : code;
+}
+
+int commit_later(THD *thd, const std::string &name)
+{
+  int code= PANTILE_OK;
+  for (int seconds= 0; seconds < 10; seconds++)
+  {
+    if ((code= commit_now(name)) == PANTILE_OK)
+      return code;
+    if (thd_killed(thd))
+      break;
+    my_sleep(1000000);
+  }
+  std::lock_guard<std::mutex> alone(later_lock);
+  later.insert(name);
+  return code;
+}
+
+bool commit_all_later()
+{
+  std::lock_guard<std::mutex> alone(later_lock);
+  for (auto name= later.begin(); name != later.end();)
+    name= commit_now(*name) == PANTILE_OK ? later.erase(name) : std::next(name);
+  return later.empty();
+}
+
 static int take(const XID *xid, pantile_prepared **prepared)
 {
   const std::string parts= parts_of(name_of(xid));
@@ -119,7 +154,14 @@ static int decide(const XID *xid, const char *what, int (*by)(pantile_prepared *
   if (code == PANTILE_OK)
     code= by(prepared);
   if (code != PANTILE_OK)
-    sql_print_error("Pantile: a prepared transaction was not %s: %s", what, pantile_error_message());
+  {
+    const std::string why= pantile_error_message();
+    sql_print_error("Pantile: a prepared transaction was not %s: %s", what, why.c_str());
+    /* The server looks whether there was an error, and not at what is returned. */
+    if (current_thd)
+      my_printf_error(ER_XAER_RMFAIL, "Pantile: the transaction was not %s, and is prepared as before: %s", MYF(0), what,
+                      why.c_str());
+  }
   return code == PANTILE_OK ? XA_OK : XAER_RMFAIL;
 }
 
@@ -133,7 +175,7 @@ static int rollback_by_xid(handlerton *, XID *xid) { return decide(xid, "rolled 
 /* The binary log keeps what it needs to decide commits until they are durable. */
 static void request_checkpoint(void *cookie)
 {
-  if (pantile_sync(pantile_database) == PANTILE_OK)
+  if (commit_all_later() && pantile_sync(pantile_database) == PANTILE_OK)
     commit_checkpoint_notify_ha(cookie);
   else
     sql_print_error("Pantile: commits are not durable, and the binary log is kept: %s", pantile_error_message());

@@ -310,8 +310,8 @@ impl Transaction {
 
 /// Lets Python handle signals while a transaction waits, and stops the wait
 /// when a handler raises, as that of Ctrl-C does.
-fn stop_on_signals(raised: Raised) -> impl Fn() -> bool + Send + Sync {
-    move || match Python::attach(|py| py.check_signals()) {
+fn stop_on_signals(raised: Raised) -> impl Fn(Option<u64>) -> bool + Send + Sync {
+    move |_| match Python::attach(|py| py.check_signals()) {
         Ok(()) => false,
         Err(signal) => raised.lock().map(|mut raised| *raised = Some(signal)).is_ok(),
     }

@@ -281,7 +281,7 @@ typedef struct pantile_txn pantile_txn;
 // backup ends with `PANTILE_CANCELLED` if it returns false.
 typedef bool (*pantile_at_moment)(void *context, bool is_current);
 
-// Whether a wait is to end.
+// Whether a call is to end.
 typedef bool (*pantile_stop)(void *context);
 
 // How to back up. Zeros are the defaults.
@@ -586,6 +586,9 @@ typedef struct pantile_txn_options {
 // What `pantile_run` calls: it reads and writes, and returns `PANTILE_OK`, the code of a call that has failed, or a
 // negative number of its own.
 typedef int (*pantile_body)(struct pantile_txn *txn, void *context);
+
+// Whether a wait for the transaction of this number is to end.
+typedef bool (*pantile_stop_wait)(void *context, uint64_t number);
 
 // What is called with a warning. The text is valid until it returns.
 typedef void (*pantile_on_warning)(const char *warning, void *context);
@@ -1124,10 +1127,10 @@ int pantile_set_lock_wait(struct pantile_txn *txn,
                           uint64_t milliseconds);
 
 // While the transaction waits for rows that others have locked it calls `stop` every 20 milliseconds, in the thread
-// that waits. The call that waits returns `PANTILE_INTERRUPTED` when `stop` returns true. `context` must be valid as
+// that waits, with the number of the transaction for which it waits (`UINT64_MAX` if that has none). The call that waits returns `PANTILE_INTERRUPTED` when `stop` returns true. `context` must be valid as
 // long as the transaction.
 int pantile_interrupt_when(struct pantile_txn *txn,
-                           pantile_stop stop,
+                           pantile_stop_wait stop,
                            void *context);
 
 // Inserts a row: `len` values, in the order of the table's columns.

@@ -388,8 +388,11 @@ pub extern "C" fn pantile_set_lock_wait(txn: *mut pantile_txn, milliseconds: u64
     })
 }
 
-/// Whether a wait is to end.
+/// Whether a call is to end.
 pub type pantile_stop = Option<unsafe extern "C" fn(context: *mut c_void) -> bool>;
+
+/// Whether a wait for the transaction of this number is to end.
+pub type pantile_stop_wait = Option<unsafe extern "C" fn(context: *mut c_void, number: u64) -> bool>;
 
 /// What C hands over with a function that is called later.
 pub(crate) struct Context(pub(crate) *mut c_void);
@@ -400,21 +403,21 @@ unsafe impl Send for Context {}
 unsafe impl Sync for Context {}
 
 /// While the transaction waits for rows that others have locked it calls `stop` every 20 milliseconds, in the thread
-/// that waits. The call that waits returns `PANTILE_INTERRUPTED` when `stop` returns true. `context` must be valid as
+/// that waits, with the number of the transaction for which it waits (`UINT64_MAX` if that has none). The call that waits returns `PANTILE_INTERRUPTED` when `stop` returns true. `context` must be valid as
 /// long as the transaction.
 #[unsafe(no_mangle)]
 pub extern "C" fn pantile_interrupt_when(
     txn: *mut pantile_txn,
-    stop: pantile_stop,
+    stop: pantile_stop_wait,
     context: *mut c_void,
 ) -> c_int {
     about(txn, |txn| {
         let stop = stop.ok_or_else(|| Failure::null("the function"))?;
         let context = Context(context);
-        txn.open_mut()?.interrupt_when(move || {
+        txn.open_mut()?.interrupt_when(move |number| {
             let Context(context) = &context;
             // SAFETY: the caller has handed over a function and what it takes.
-            unsafe { stop(*context) }
+            unsafe { stop(*context, number.unwrap_or(u64::MAX)) }
         });
         Ok(PANTILE_OK)
     })

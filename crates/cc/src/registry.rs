@@ -346,6 +346,15 @@ impl Registry {
         self.slots[slot.index()].appending.store(IDLE, Ordering::SeqCst);
     }
 
+    /// Takes back that a late writer commits: it will draw another timestamp, above all
+    /// who have found no bound or one above themselves.
+    pub fn withdraw_commit(&self, slot: Slot) {
+        let state = &self.slots[slot.index()];
+        state.pending.store(u64::MAX, Ordering::SeqCst);
+        state.appending.store(IDLE, Ordering::SeqCst);
+        self.wake(slot);
+    }
+
     /// Announces that the transaction is about to look at the read marks of what
     /// it has written, for the last time. What [`Registry::set_committing`] says
     /// holds as well.

@@ -60,6 +60,12 @@ impl Reserve {
     }
 }
 
+/// Bytes for contents with rows of these lengths.
+fn promised(lengths: impl Iterator<Item = usize>) -> u64 {
+    let bytes = lengths.map(|len| u64::from(stride_for(HEADER_BYTES + len))).sum();
+    if is_removed(Control::Promises) { 0 } else { bytes }
+}
+
 /// An empty chunk that is being taken apart. Threads may still be looking at
 /// its description.
 #[derive(Debug)]
@@ -291,8 +297,7 @@ impl Store {
     /// [`StoreError::Medium`] if there is not as much.
     pub fn promise(&self, lengths: impl Iterator<Item = usize>) -> Result<u64, StoreError> {
         self.begin_write()?;
-        let kept = if is_removed(Control::Promises) { 0 } else { 1 };
-        let bytes = lengths.map(|len| kept * u64::from(stride_for(HEADER_BYTES + len))).sum::<u64>();
+        let bytes = promised(lengths);
         let mut allocator = self.allocator.lock();
         allocator.promised += bytes;
         let end = allocator.end;
@@ -302,6 +307,19 @@ impl Store {
             allocator.promised -= bytes;
         }
         kept.map(|()| bytes).map_err(StoreError::from)
+    }
+
+    /// The same for what was promised before the store was opened: it is kept as far as
+    /// there is space.
+    pub fn promise_again(&self, lengths: impl Iterator<Item = usize>) -> u64 {
+        let bytes = promised(lengths);
+        let mut allocator = self.allocator.lock();
+        allocator.promised += bytes;
+        let end = allocator.end;
+        let left = self.leave_chunks(&mut allocator, Urgency::Write);
+        // Writers are refused until there is as much.
+        let _ = left.and_then(|()| self.back(&mut allocator, end, Urgency::Write));
+        bytes
     }
 
     /// Ends a promise: the space was taken, or nobody needs it any more.

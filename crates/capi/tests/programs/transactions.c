@@ -56,7 +56,8 @@ static int refuses(pantile_txn *txn, void *context) {
     return -7;
 }
 
-static bool at_once(void *context) {
+static bool at_once(void *context, uint64_t number) {
+    EXPECT(number == 5);
     ++*(int *)context;
     return true;
 }
@@ -68,7 +69,7 @@ static void statements(pantile_db *db, pantile_table *table) {
     int asked = 0;
     pantile_row *row = pantile_row_new();
     pantile_cursor *cursor;
-    OK(pantile_begin(db, &(pantile_txn_options){.isolation = PANTILE_SNAPSHOT}, &first));
+    OK(pantile_begin(db, &(pantile_txn_options){.isolation = PANTILE_SNAPSHOT, .has_number = true, .number = 5}, &first));
     OK(pantile_update(first, table, &key, 1, &column, &group, 1));
     OK(pantile_begin(db, &(pantile_txn_options){.isolation = PANTILE_READ_COMMITTED}, &second));
     OK(pantile_begin_statement(second));

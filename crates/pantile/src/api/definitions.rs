@@ -226,10 +226,11 @@ impl Database {
         index.set_empty(inner.schema(), &core.tables.arena);
         // From here on writers enter their keys, and those that are prepared later look
         // whether they have. The build adds those of older rows.
-        let changing = self.prepared.change(inner)?;
-        inner.change_indexes(|list| list.push(Arc::clone(&index)));
-        drop(changing);
-        let made = core.fill_index(inner, &index).and_then(|()| self.store_definition(inner, &stored));
+        let unless_prepared = |change: &dyn Fn()| self.prepared.change(inner).map(|_changing| change());
+        unless_prepared(&|| inner.change_indexes(|list| list.push(Arc::clone(&index))))?;
+        let made = core
+            .fill_index(inner, &index, unless_prepared)
+            .and_then(|()| self.store_definition(inner, &stored));
         if let Err(error) = made {
             inner.change_indexes(|list| list.retain(|i| i.number != number));
             // Slots whose transactions wrote meanwhile have a list with the index.

@@ -3,7 +3,6 @@
 //! `transactions/prepare.rs` has what the transaction itself does.
 
 use std::collections::BTreeMap;
-use std::panic::Location;
 use std::sync::Arc;
 
 use pantile_base::control::{Control, is_removed};
@@ -14,6 +13,7 @@ use crate::api::database::Database;
 use crate::engine::core::Core;
 use crate::engine::pieces::PIECE;
 use crate::engine::table::{Table, TableInner};
+use crate::transactions::commit::Published;
 use crate::transactions::in_flight::InFlight;
 use crate::transactions::prepare;
 use crate::transactions::transaction::Transaction;
@@ -25,7 +25,7 @@ use crate::types::schema::{TableDef, Type};
 use crate::types::transaction_options::{ConflictPolicy, TransactionOptions};
 
 /// The table with what prepared transactions have changed.
-const RECORD: &str = "#prepared";
+pub(crate) const RECORD: &str = "#prepared";
 
 /// Most bytes of a name.
 const MOST_OF_NAME: usize = 255;
@@ -66,10 +66,22 @@ struct State {
 struct Entry {
     /// Those whose rows it has changed, that of its record included.
     tables: Vec<TableId>,
-    /// Rows of its record.
-    parts: usize,
+    /// The record, if it has one.
+    record: Option<Record>,
     /// None while somebody has it in hand.
     waits: Option<Box<Transaction>>,
+    /// Why it could not be made again when the database was opened.
+    broken: Option<Arc<str>>,
+}
+
+/// Where a record lies, and its rows.
+type Record = (Table, usize);
+
+/// A transaction that somebody has in hand.
+struct Held {
+    record: Option<Record>,
+    txn: Box<Transaction>,
+    broken: Option<Arc<str>>,
 }
 
 /// While it lives, no transaction is prepared that has changed rows of the table.
@@ -81,7 +93,9 @@ pub(crate) struct Changing<'a> {
 impl Drop for Changing<'_> {
     fn drop(&mut self) {
         let mut state = self.all.state.lock();
-        state.changing.retain(|id| *id != self.table);
+        if let Some(at) = state.changing.iter().position(|id| *id == self.table) {
+            state.changing.swap_remove(at);
+        }
         self.all.changed.notify_all();
     }
 }
@@ -104,7 +118,7 @@ impl AllPrepared {
 
     /// Takes a name for a transaction that has changed these tables, and waits for those
     /// who change their definitions.
-    fn enter(&self, name: &[u8], tables: Vec<TableId>, parts: usize) -> Result<()> {
+    fn enter(&self, name: &[u8], tables: Vec<TableId>) -> Result<()> {
         let mut state = self.state.lock();
         while state.changing.iter().any(|id| tables.contains(id)) {
             self.changed.wait(&mut state);
@@ -112,7 +126,7 @@ impl AllPrepared {
         if state.by_name.contains_key(name) {
             return Err(Error::AlreadyPrepared { name: text(name) });
         }
-        state.by_name.insert(name.to_vec(), Entry { tables, parts, waits: None });
+        state.by_name.insert(name.to_vec(), Entry { tables, record: None, waits: None, broken: None });
         Ok(())
     }
 
@@ -121,10 +135,10 @@ impl AllPrepared {
     }
 
     /// Keeps a transaction until somebody takes it.
-    fn keep(&self, name: &[u8], txn: Box<Transaction>) {
-        let mut state = self.state.lock();
-        if let Some(entry) = state.by_name.get_mut(name) {
-            entry.waits = Some(txn);
+    fn keep(&self, name: &[u8], held: Held) {
+        let Held { record, txn, broken } = held;
+        if let Some(entry) = self.state.lock().by_name.get_mut(name) {
+            (entry.record, entry.waits, entry.broken) = (record, Some(txn), broken);
         }
     }
 
@@ -165,10 +179,8 @@ impl Drop for AllPrepared {
 pub struct PreparedTransaction {
     all: Arc<AllPrepared>,
     name: Vec<u8>,
-    /// The table of its record, and the rows of that.
-    record: Option<(Table, usize)>,
     /// None once it has ended.
-    txn: Option<Box<Transaction>>,
+    held: Option<Held>,
 }
 
 impl std::fmt::Debug for PreparedTransaction {
@@ -179,8 +191,8 @@ impl std::fmt::Debug for PreparedTransaction {
 
 impl Drop for PreparedTransaction {
     fn drop(&mut self) {
-        if let Some(txn) = self.txn.take() {
-            self.all.keep(&self.name, txn);
+        if let Some(held) = self.held.take() {
+            self.all.keep(&self.name, held);
         }
     }
 }
@@ -198,15 +210,11 @@ impl PreparedTransaction {
     /// write: it is prepared as before, and waits for [`Database::take_prepared`].
     /// [`Error::MediumFailed`] of the sync: others may have seen it; whether it has
     /// been committed or is prepared shows when the database is next opened.
-    pub fn commit(mut self) -> Result<Timestamp> {
-        let mut txn = self.txn.take().expect("it has not ended");
-        match txn.make_visible() {
-            Ok(published) => {
-                self.all.leave(&self.name);
-                txn.land(published)
-            }
-            Err(error) => Err(self.stay(txn, error)),
-        }
+    /// [`Error::Damaged`]: what it has changed could not be made again when the database
+    /// was opened. It can only be rolled back.
+    pub fn commit(self) -> Result<Timestamp> {
+        let (mut txn, published) = self.show()?;
+        txn.land(published)
     }
 
     /// Makes the writes visible and returns before they are durable, as
@@ -216,14 +224,27 @@ impl PreparedTransaction {
     ///
     /// # Errors
     /// As [`PreparedTransaction::commit`].
-    pub fn publish(mut self) -> Result<InFlight> {
-        let mut txn = self.txn.take().expect("it has not ended");
-        match txn.make_visible() {
+    pub fn publish(self) -> Result<InFlight> {
+        let (txn, published) = self.show()?;
+        Ok(InFlight::of_published(txn, published))
+    }
+
+    fn show(mut self) -> Result<(Transaction, Published)> {
+        let mut held = self.held.take().expect("it has not ended");
+        let shown = match &held.broken {
+            None => held.txn.make_visible(),
+            Some(why) => Err(Error::Damaged { place: place(&self.name), detail: why.to_string() }),
+        };
+        match shown {
             Ok(published) => {
                 self.all.leave(&self.name);
-                Ok(InFlight::of_published(*txn, published))
+                Ok((*held.txn, published))
             }
-            Err(error) => Err(self.stay(txn, error)),
+            Err(error) => {
+                held.txn.stay_prepared();
+                self.held = Some(held);
+                Err(error)
+            }
         }
     }
 
@@ -233,30 +254,33 @@ impl PreparedTransaction {
     /// [`Error::StorageFull`], [`Error::Closed`], [`Error::MediumFailed`],
     /// [`Error::TooManyTransactions`]: it is prepared as before.
     pub fn rollback(mut self) -> Result<()> {
-        let mut txn = self.txn.take().expect("it has not ended");
         // The record goes first, and durably, while the locks are held: others must not
         // change rows whose locks could come back.
-        if let Some((table, parts)) = self.record.clone() {
-            let gone = txn.let_go_of_record().and_then(|()| {
-                let mut other = Transaction::begin(Arc::clone(txn.core()), late(), Location::caller())?;
-                other.delete_record(&table, &self.name, parts)?;
-                other.commit()
-            });
-            if let Err(error) = gone {
-                txn.hold_record_again(&table, &self.name, parts)?;
-                return Err(self.stay(txn, error));
+        let held = self.held.as_mut().expect("it has not ended");
+        if let Some((table, parts)) = &held.record {
+            held.txn.let_go_of_record()?;
+            if let Err(error) = forget(held.txn.core(), table, &self.name, *parts) {
+                held.txn.hold_record(table, &self.name, *parts)?;
+                return Err(error);
             }
         }
-        txn.rollback();
+        if let Some(held) = self.held.take() {
+            held.txn.rollback();
+        }
         self.all.leave(&self.name);
         Ok(())
     }
+}
 
-    fn stay(&mut self, mut txn: Box<Transaction>, error: Error) -> Error {
-        txn.stay_prepared();
-        self.txn = Some(txn);
-        error
-    }
+fn place(name: &[u8]) -> String {
+    format!("the prepared transaction \"{}\"", text(name))
+}
+
+/// Deletes a record durably.
+fn forget(core: &Arc<Core>, table: &Table, name: &[u8], parts: usize) -> Result<()> {
+    let mut txn = Transaction::begin_within(Arc::clone(core), late())?;
+    txn.delete_record(table, name, parts)?;
+    txn.commit().map(drop)
 }
 
 impl Database {
@@ -306,6 +330,11 @@ impl Database {
                 "a name of {bytes} bytes for a prepared transaction; it takes at most {MOST_OF_NAME}"
             )));
         }
+        if !Arc::ptr_eq(txn.core(), &self.core) {
+            return Err(Error::InvalidOption(
+                "a transaction of another database, which is rolled back".into(),
+            ));
+        }
         if !txn.can_be_prepared() {
             let why =
                 "a serializable transaction can be prepared only where writers move (Options::writers_move)";
@@ -313,56 +342,64 @@ impl Database {
         }
         let mut tables = txn.changed_tables();
         if tables.is_empty() {
-            self.prepared.enter(name, tables, 0)?;
-            return Ok(self.hand_out(name, None, Box::new(txn)));
+            self.prepared.enter(name, tables)?;
+            let prepared = txn.prepare_nothing();
+            let held = Held { record: None, txn: Box::new(txn), broken: None };
+            return prepared.inspect_err(|_| self.prepared.leave(name)).map(|()| self.hand_out(name, held));
         }
-        let record_table = match self.table(RECORD) {
-            Err(Error::UnknownTable(_)) => self.create_table_if_absent(definition())?,
-            found => found?,
-        };
+        let record_table = self.record_table()?;
         tables.push(record_table.inner.id);
-        let record = txn.record()?;
-        let parts = prepare::parts(&record);
-        self.prepared.enter(name, tables, parts)?;
-        match self.prepare_as(&mut txn, &record_table, name, &record) {
-            Ok(()) => Ok(self.hand_out(name, Some((record_table, parts)), Box::new(txn))),
-            Err(error) => {
+        self.prepared.enter(name, tables)?;
+        let mut parts = 0;
+        let prepared = self.prepare_as(&mut txn, &record_table, name, &mut parts);
+        let record = (parts > 0).then_some((record_table, parts));
+        let Err(error) = prepared else {
+            return Ok(self.hand_out(name, Held { record, txn: Box::new(txn), broken: None }));
+        };
+        // The record goes before the locks, as when it is rolled back.
+        let gone = record.as_ref().map_or(Ok(()), |(table, parts)| {
+            txn.let_go_of_record()?;
+            forget(&self.core, table, name, *parts)
+        });
+        match gone {
+            Ok(()) => {
                 drop(txn);
-                self.forget_record(&record_table, name, parts);
                 self.prepared.leave(name);
-                Err(error)
+            }
+            // Its record would come back, so its locks stay. Nobody was told that it is
+            // prepared, and so nobody commits it.
+            Err(why) => {
+                tracing::warn!(error = %why, name = text(name), "a transaction that was not prepared stays so");
+                let broken = Some(error.to_string().into());
+                self.prepared.keep(name, Held { record, txn: Box::new(txn), broken });
             }
         }
+        Err(error)
     }
 
-    fn prepare_as(&self, txn: &mut Transaction, table: &Table, name: &[u8], record: &[u8]) -> Result<()> {
-        txn.check_prepare()?;
-        let mut other = self.begin_with(late())?;
-        other.write_record(table, name, record, txn)?;
-        other.commit()?;
-        txn.prepare(table, name, prepare::parts(record))
-    }
-
-    /// Deletes the record of a transaction that was not prepared after all. If that
-    /// fails, so does all else, and nobody has been told that it is prepared.
-    fn forget_record(&self, table: &Table, name: &[u8], parts: usize) {
-        let forgotten = self.begin_with(late()).and_then(|mut txn| {
-            txn.delete_record(table, name, parts)?;
-            txn.commit()
-        });
-        if let Err(error) = forgotten {
-            tracing::warn!(%error, name = text(name), "the record of a transaction that was not prepared stays");
+    /// The table of records, which is made when it is first needed.
+    fn record_table(&self) -> Result<Table> {
+        match self.table(RECORD) {
+            Ok(table) if definition().differences(&table.definition()).is_none() => Ok(table),
+            Ok(_) | Err(Error::UnknownTable(_)) => self.open_or_create(definition()),
+            Err(error) => Err(error),
         }
     }
 
-    fn hand_out(
-        &self,
-        name: &[u8],
-        record: Option<(Table, usize)>,
-        txn: Box<Transaction>,
-    ) -> PreparedTransaction {
-        let all = Arc::clone(&self.prepared);
-        PreparedTransaction { all, name: name.to_vec(), record, txn: Some(txn) }
+    /// `parts` is set once there may be a record.
+    fn prepare_as(&self, txn: &mut Transaction, table: &Table, name: &[u8], parts: &mut usize) -> Result<()> {
+        txn.check_prepare()?;
+        // Definitions do not change any more.
+        let record = txn.record()?;
+        let mut other = Transaction::begin_within(Arc::clone(&self.core), late())?;
+        other.write_record(table, name, &record, txn)?;
+        *parts = prepare::parts(&record);
+        other.commit()?;
+        txn.prepare(table, name, *parts)
+    }
+
+    fn hand_out(&self, name: &[u8], held: Held) -> PreparedTransaction {
+        PreparedTransaction { all: Arc::clone(&self.prepared), name: name.to_vec(), held: Some(held) }
     }
 
     /// The names of the prepared transactions that wait to be committed or rolled
@@ -391,23 +428,29 @@ impl Database {
         if state.is_closing {
             return Err(Error::Closed);
         }
-        let found = state.by_name.get_mut(name).and_then(|entry| Some((entry.parts, entry.waits.take()?)));
+        let entry = state.by_name.get_mut(name);
+        let found = entry.and_then(|entry| {
+            let txn = entry.waits.take()?;
+            Some(Held { record: entry.record.clone(), txn, broken: entry.broken.clone() })
+        });
         drop(state);
-        let (parts, txn) = found.ok_or_else(|| Error::UnknownPrepared { name: text(name) })?;
-        let record = match parts {
-            0 => None,
-            _ => Some((self.table(RECORD)?, parts)),
-        };
-        Ok(self.hand_out(name, record, txn))
+        let held = found.ok_or_else(|| Error::UnknownPrepared { name: text(name) })?;
+        Ok(self.hand_out(name, held))
     }
 
     /// Makes the transactions again that were prepared when the database was last
-    /// open. Nobody else has it yet.
+    /// open. Nobody else has it yet. One that cannot be made again, because its record is
+    /// damaged or there is no memory, keeps nobody from the rest of the database: it can
+    /// be rolled back.
     pub(crate) fn repeat_prepared(&self) -> Result<()> {
         if self.core.options.is_read_only() || !self.core.tables.exists(RECORD) {
             return Ok(());
         }
         let table = self.table(RECORD)?;
+        if definition().differences(&table.definition()).is_some() {
+            // A table of the user's.
+            return Ok(());
+        }
         let mut records: BTreeMap<Vec<u8>, (Vec<u8>, usize)> = BTreeMap::new();
         let txn = self.begin_read()?;
         for row in txn.scan(&table, Range::all())? {
@@ -418,16 +461,35 @@ impl Database {
         }
         drop(txn);
         for (name, (record, parts)) in records {
-            let changes = prepared_record::decode(&text(&name), &record)?;
-            // Nobody is there for whom it could wait.
-            let mut txn = self.begin_with(late().conflict(ConflictPolicy::Abort))?;
-            txn.repeat(&changes)?;
+            self.prepared.enter(&name, vec![table.inner.id])?;
+            let (txn, broken) = match self.repeat(&table, &name, &record, parts) {
+                Ok(txn) => (txn, None),
+                Err(error) => {
+                    tracing::error!(%error, name = text(&name), "a prepared transaction cannot be made again");
+                    (self.begin_again()?, Some(error.to_string().into()))
+                }
+            };
             let mut tables = txn.changed_tables();
             tables.push(table.inner.id);
-            self.prepared.enter(&name, tables, parts)?;
-            txn.prepare(&table, &name, parts)?;
-            self.prepared.keep(&name, Box::new(txn));
+            if let Some(entry) = self.prepared.state.lock().by_name.get_mut(&name) {
+                entry.tables = tables;
+            }
+            let record = Some((table.clone(), parts));
+            self.prepared.keep(&name, Held { record, txn: Box::new(txn), broken });
         }
         Ok(())
+    }
+
+    /// Nobody is there for whom it could wait.
+    fn begin_again(&self) -> Result<Transaction> {
+        Transaction::begin_within(Arc::clone(&self.core), late().conflict(ConflictPolicy::Abort))
+    }
+
+    fn repeat(&self, table: &Table, name: &[u8], record: &[u8], parts: usize) -> Result<Transaction> {
+        let changes = prepared_record::decode(&text(name), record)?;
+        let mut txn = self.begin_again()?;
+        txn.repeat(&changes)?;
+        txn.prepare_again(table, name, parts)?;
+        Ok(txn)
     }
 }

@@ -21,8 +21,15 @@ const CHECKED_EVERY: u64 = 4096;
 
 impl Core {
     /// Enters the keys of every version that a transaction may see. The entries
-    /// of versions that are no longer the newest are handed to the cleaner.
-    pub fn fill_index(&self, table: &TableInner, index: &IndexInner) -> Result<()> {
+    /// of versions that are no longer the newest are handed to the cleaner. `announce`
+    /// is to call what it is called with, once nobody is prepared who has looked for
+    /// duplicates in the unfinished index.
+    pub fn fill_index(
+        &self,
+        table: &TableInner,
+        index: &IndexInner,
+        announce: impl FnOnce(&dyn Fn()) -> Result<()>,
+    ) -> Result<()> {
         let visitor = self.visitor("the creation of an index")?;
         for tuple in (0..table.tuples_end()).map(TupleId) {
             if tuple.0 % CHECKED_EVERY == 0 {
@@ -35,7 +42,7 @@ impl Core {
             // Writers that have looked for duplicates in the unfinished index
             // look again if they have not begun to commit. The check waits for
             // the others.
-            table.change_indexes(|_| {});
+            announce(&|| table.change_indexes(|_| {}))?;
             self.check_built(&visitor, table, index)?;
         }
         Ok(())

@@ -8,6 +8,7 @@ use std::time::Instant;
 use pantile_reclaim::Collector;
 
 use crate::api::database::Database;
+use crate::api::prepared::RECORD;
 use crate::engine::ending::OR_DELETE_ROWS;
 use crate::engine::table::Table;
 use crate::tools::check::recognise;
@@ -165,7 +166,8 @@ impl Salvaged {
         let began = Instant::now();
         let mut report = SalvageReport::default();
         let txn = self.db.begin_read()?;
-        for name in self.db.tables() {
+        // What was prepared names tables by numbers that are others in the copy.
+        for name in self.db.tables().into_iter().filter(|name| name != RECORD) {
             let from = self.db.table(&name)?;
             let to = new.create_table(from.definition())?;
             let copy = Copy { txn: &txn, from: &from, def: from.definition(), lost: &self.lost };

@@ -143,7 +143,10 @@ impl Transaction {
         self.core.check_open()?;
         self.read_ahead();
         self.announce();
-        self.check_definitions()?;
+        // Those of a prepared transaction's tables have stayed since (I-32).
+        if self.prepared.is_none() {
+            self.check_definitions()?;
+        }
         self.list_appends()?;
         Ok(Validated(match self.isolation {
             Isolation::Serializable => self.settle()?,

@@ -1,7 +1,7 @@
 //! Transactions: reading, writing, scanning, committing, trying again.
 
 mod by_place;
-mod commit;
+pub(crate) mod commit;
 mod copied;
 pub(crate) mod cursor;
 mod depends;

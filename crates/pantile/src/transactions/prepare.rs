@@ -131,26 +131,51 @@ impl Transaction {
     /// The record is durable. From here on the commit deletes it as well, and nothing
     /// refuses the commit.
     pub(crate) fn prepare(&mut self, table: &Table, name: &[u8], parts: usize) -> Result<()> {
-        let lengths: Vec<_> = self
-            .buffers
-            .writes
-            .iter()
-            .map(|write| match write.pending {
-                Pending::Row { len, .. } => len as usize,
-                Pending::Nothing | Pending::Tombstone => 0,
-            })
-            .chain((0..parts).map(|_| 0))
-            .collect();
         let core = &self.core;
-        let promised = core.store.promise(lengths.into_iter());
+        let promised = core.store.promise(self.lengths(parts));
         let promised = promised.map_err(|e| core.name_holder(core.store_error(e), self.slot))?;
+        self.begin_prepared(promised);
+        self.hold_record(table, name, parts)?;
+        self.list_appends()?;
+        if self.isolation == Isolation::Serializable {
+            // Definitions were looked at before.
+            let settled = self.validate_commit()?.0;
+            self.prepared.as_mut().expect("it has just been set").settled = Some(settled);
+        }
+        self.end_preparing()
+    }
+
+    /// The same for one that was prepared when the database was last open.
+    pub(crate) fn prepare_again(&mut self, table: &Table, name: &[u8], parts: usize) -> Result<()> {
+        let promised = self.core.store.promise_again(self.lengths(parts));
+        self.begin_prepared(promised);
+        self.hold_record(table, name, parts)?;
+        self.end_preparing()
+    }
+
+    /// One that changes nothing and has no record.
+    pub(crate) fn prepare_nothing(&mut self) -> Result<()> {
+        self.check_ended()?;
+        self.core.check_open()?;
+        self.begin_prepared(0);
+        self.end_preparing()
+    }
+
+    /// The lengths of the rows that its commit writes.
+    fn lengths(&self, parts: usize) -> impl Iterator<Item = usize> {
+        let of_writes = self.buffers.writes.iter().map(|write| match write.pending {
+            Pending::Row { len, .. } => len as usize,
+            Pending::Nothing | Pending::Tombstone => 0,
+        });
+        of_writes.chain((0..parts).map(|_| 0))
+    }
+
+    fn begin_prepared(&mut self, promised: u64) {
         let before_record = self.savepoint();
         self.prepared = Some(Prepared { settled: None, before_record, promised });
-        self.hold_record(table, name, parts)?;
-        if self.isolation == Isolation::Serializable {
-            let settled = self.validate_commit()?.0;
-            self.prepared = Some(Prepared { settled: Some(settled), before_record, promised });
-        }
+    }
+
+    fn end_preparing(&mut self) -> Result<()> {
         self.core.note_prepared(self.slot, self.id())?;
         self.leave_stage();
         self.stop = None;
@@ -159,7 +184,7 @@ impl Transaction {
 
     /// Locks the rows of its record, to delete them, and moves behind them. Nobody else
     /// reads or writes them.
-    fn hold_record(&mut self, table: &Table, name: &[u8], parts: usize) -> Result<()> {
+    pub(crate) fn hold_record(&mut self, table: &Table, name: &[u8], parts: usize) -> Result<()> {
         if is_removed(Control::PreparedAsOne) {
             return Ok(());
         }
@@ -168,6 +193,8 @@ impl Transaction {
         let held = self.delete_record(table, name, parts);
         (self.isolation, self.statement_at) = (isolation, statement_at);
         self.must_move.set(self.moves);
+        // Nobody comes in the way of a few locks that nobody else wants.
+        self.leave_stage();
         held
     }
 
@@ -182,15 +209,10 @@ impl Transaction {
         before.map_or(Ok(()), |before| self.rollback_to(before))
     }
 
-    /// Takes that back.
-    pub(crate) fn hold_record_again(&mut self, table: &Table, name: &[u8], parts: usize) -> Result<()> {
-        self.hold_record(table, name, parts)
-    }
-
     /// Its commit was refused, and it stays as it is. It will announce itself again.
     pub(crate) fn stay_prepared(&mut self) {
-        if self.settled_before().is_none() && !self.is_visible {
-            self.core.registry.set_idle(self.slot);
+        if self.settled_before().is_none() {
+            self.core.registry.withdraw_commit(self.slot);
         }
     }
 

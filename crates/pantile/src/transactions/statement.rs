@@ -66,8 +66,10 @@ impl Transaction {
 
     /// Lets waits for rows that others have locked end, with
     /// [`Conflict::Interrupted`](crate::Conflict::Interrupted), within 20 ms after
-    /// `stop` begins to return true. It is called while the transaction waits.
-    pub fn interrupt_when(&mut self, stop: impl Fn() -> bool + Send + Sync + 'static) {
+    /// `stop` begins to return true. It is called while the transaction waits, with the
+    /// [number](crate::TransactionOptions::number) of the one for which it waits, if that has
+    /// one.
+    pub fn interrupt_when(&mut self, stop: impl Fn(Option<u64>) -> bool + Send + Sync + 'static) {
         self.stop = Some(Arc::new(stop));
     }
 
@@ -87,7 +89,8 @@ impl Transaction {
         loop {
             let left = limit.saturating_sub(began.elapsed());
             let outcome = self.core.registry.wait(self.slot, holder, bound, left.min(ASK_EVERY), &over);
-            if outcome != Some(false) || left <= ASK_EVERY || stop() {
+            let number = || self.core.buffers.holder(holder).and_then(|holder| holder.number);
+            if outcome != Some(false) || left <= ASK_EVERY || stop(number()) {
                 return outcome;
             }
         }

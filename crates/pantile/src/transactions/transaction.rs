@@ -28,8 +28,8 @@ use crate::types::transaction_options::{ConflictPolicy, TransactionOptions};
 /// is checked at once.
 const LARGE_BUFFERS: u64 = 1 << 20;
 
-/// Asks whether a wait is to end.
-pub(super) type Stop = Arc<dyn Fn() -> bool + Send + Sync>;
+/// Asks whether a wait for the transaction of this number is to end.
+pub(super) type Stop = Arc<dyn Fn(Option<u64>) -> bool + Send + Sync>;
 
 /// The buffers of a transaction that has not ended.
 pub(super) struct InUse(Option<Box<Buffers>>);
@@ -134,6 +134,24 @@ impl Transaction {
         options: TransactionOptions,
         place: &'static Location<'static>,
     ) -> Result<Self> {
+        let is_mine = core.stage.is_mine();
+        // Those who wait for the one on stage may have all slots of writers.
+        let takes_any = options.read_only || options.safe_snapshot || is_mine;
+        Self::begin_as(core, options, place, takes_any)
+    }
+
+    /// A transaction within another one, which may have the last slot of writers.
+    #[track_caller]
+    pub(crate) fn begin_within(core: Arc<Core>, options: TransactionOptions) -> Result<Self> {
+        Self::begin_as(core, options, Location::caller(), true)
+    }
+
+    fn begin_as(
+        core: Arc<Core>,
+        options: TransactionOptions,
+        place: &'static Location<'static>,
+        takes_any: bool,
+    ) -> Result<Self> {
         let may_move = !core.options.writers_stay;
         // Where writers move, a transaction that only reads is in nobody's way.
         let passes = options.read_only && (may_move || options.safe_snapshot);
@@ -147,8 +165,6 @@ impl Transaction {
             TransactionOptions { isolation: Isolation::Serializable, .. } => Begin::WriterAtBegin,
             TransactionOptions { isolation: Isolation::Snapshot, .. } => Begin::LateWriter,
         };
-        // Those who wait for the one on stage may have all slots of writers.
-        let takes_any = options.read_only || options.safe_snapshot || core.stage.is_mine();
         let (permit, ts) = core.enter_apart(how, takes_any)?;
         let slot = permit.slot();
         let purpose = Purpose::Transaction { isolation: options.isolation, read_only: options.read_only };

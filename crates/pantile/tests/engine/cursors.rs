@@ -305,7 +305,7 @@ fn waits_are_interrupted() {
     std::thread::scope(|scope| {
         let mut txn = goods.db.begin_with(wait_at(Isolation::ReadCommitted, LONG)).expect("a transaction");
         let (asked, answer) = (Arc::clone(&waiting), Arc::clone(&stop));
-        txn.interrupt_when(move || {
+        txn.interrupt_when(move |_| {
             asked.store(true, Ordering::SeqCst);
             answer.load(Ordering::SeqCst)
         });

@@ -55,12 +55,14 @@ impl std::fmt::Debug for Dump<'_> {
 }
 
 impl<'d> Dump<'d> {
-    /// Begins a dump of all tables.
+    /// Begins a dump of all tables, but for what is prepared: it can be committed only
+    /// where it was prepared.
     ///
     /// # Errors
     /// [`Error::Database`].
     pub fn new(db: &'d Database) -> Result<Self, Error> {
-        Self::of_tables(db, &db.tables())
+        let names = db.tables().into_iter().filter(|name| name != "#prepared");
+        Self::of_tables(db, &names.collect::<Vec<_>>())
     }
 
     /// Begins a dump of these tables, each of them once.
