@@ -172,15 +172,17 @@ static void space(pantile_db *db) {
     FAILS(PANTILE_MISUSE, pantile_full_in(NULL, &seconds));
 }
 
-static int write_all(pantile_db *db, pantile_table *table) {
+static int write_rows(pantile_db *db, pantile_table *table, uint64_t rows) {
     char note[4000];
     int code = PANTILE_OK;
     memset(note, 'y', sizeof note);
-    for (uint64_t id = 0; id < 2500 && code == PANTILE_OK; id++) {
+    for (uint64_t id = 0; id < rows && code == PANTILE_OK;) {
         pantile_txn *txn;
-        pantile_value row[] = {pantile_uint(id), pantile_int(0), pantile_text_of(note, sizeof note)};
         OK(pantile_begin(db, NULL, &txn));
-        code = pantile_upsert(txn, table, row, 3, NULL);
+        for (int n = 0; n < 20 && code == PANTILE_OK; n++) {
+            pantile_value row[] = {pantile_uint(id++), pantile_int(0), pantile_text_of(note, sizeof note)};
+            code = pantile_upsert(txn, table, row, 3, NULL);
+        }
         code = code == PANTILE_OK ? pantile_commit(txn, NULL) : (pantile_rollback(txn), code);
     }
     return code;
@@ -192,7 +194,6 @@ static void full(const char *path) {
     snprintf(place, sizeof place, "%s-small", path);
     pantile_options *options = pantile_options_new();
     OK(pantile_options_max_bytes(options, 16 << 20));
-    OK(pantile_options_durability(options, PANTILE_DURABILITY_NONE));
     OK(pantile_options_max_pinned_age(options, 3600000, PANTILE_WARN));
     OK(pantile_options_max_pinned_bytes(options, 1 << 30, PANTILE_END));
     FAILS(PANTILE_MISUSE, pantile_options_max_pinned_age(options, 1, 9));
@@ -201,14 +202,14 @@ static void full(const char *path) {
     pantile_options_free(options);
     pantile_table *table = numbers(db);
     /* More than half of the medium, so that there is no room for all of it twice. */
-    OK(write_all(db, table));
+    OK(write_rows(db, table, 2500));
     uint64_t id;
     pantile_txn *txn = report(db, "connection", 19, &id);
-    int code = write_all(db, table);
+    int code = write_rows(db, table, 2500);
     EXPECT(code == PANTILE_STORAGE_FULL && strstr(pantile_error_message(), "connection 19"));
     OK(pantile_rollback(txn));
     /* What it held is free as soon as the collector has seen to it. */
-    for (int n = 0; n < 200 && (code = write_all(db, table)) != PANTILE_OK; n++)
+    for (int n = 0; n < 200 && (code = write_rows(db, table, 20)) != PANTILE_OK; n++)
         pause_for(50);
     EXPECT(code == PANTILE_OK);
     pantile_table_free(table);
