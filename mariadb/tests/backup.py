@@ -48,7 +48,8 @@ class Writer(threading.Thread):
     """Moves amounts within and between both tables, the same ones in both, and counts."""
 
     def __init__(self, number, over):
-        super().__init__()
+        # If a check fails, nothing waits for it.
+        super().__init__(daemon=True)
         self.number, self.over, self.commits, self.longest, self.problem = number, over, 0, 0.0, None
 
     def run(self):
