@@ -9,13 +9,9 @@ use crate::support::{Small, all, at, change, get, join, put, unless_conflict};
 pub const MODELS: &[Model] = &[
     Model { name: "prepared_have_no_write_skew", rounds: 500, scale: 9, run: prepared_have_no_write_skew },
     Model { name: "prepared_lose_no_update", rounds: 500, scale: 9, run: prepared_lose_no_update },
-    Model {
-        name: "prepare_against_indexes",
-        rounds: 500,
-        scale: 9,
-        run: || prepare_against_definitions(false),
-    },
-    Model { name: "prepare_against_drops", rounds: 500, scale: 9, run: || prepare_against_definitions(true) },
+    Model { name: "prepare_against_indexes", rounds: 500, scale: 9, run: || prepare_against(Change::Index) },
+    Model { name: "prepare_against_unique", rounds: 500, scale: 9, run: || prepare_against(Change::Unique) },
+    Model { name: "prepare_against_drops", rounds: 500, scale: 9, run: || prepare_against(Change::Drop) },
     Model { name: "prepared_against_closing", rounds: 300, scale: 9, run: prepared_against_closing },
 ];
 
@@ -113,12 +109,21 @@ fn definition() -> TableDef {
     def.primary_key(["id"])
 }
 
+#[derive(Clone, Copy, PartialEq)]
+enum Change {
+    Index,
+    /// There is a row with the key that is to be unique.
+    Unique,
+    Drop,
+}
+
 /// A definition changes before a transaction is prepared that has changed rows of its
 /// table, or not at all before it has ended. What is prepared commits, and an index
-/// has its rows.
-fn prepare_against_definitions(drops: bool) {
+/// has its rows, and no two with a key that is to be unique.
+fn prepare_against(change: Change) {
     let small = new();
     let table = small.db.create_table(definition()).expect("create");
+    small.db.run(|txn| txn.insert(&table, &[2u64.into(), 7u64.into()])).expect("a commit");
     explore(|| {
         let writer = {
             let table: Table = table.clone();
@@ -129,17 +134,24 @@ fn prepare_against_definitions(drops: bool) {
                     prepare_and_commit(&small, txn, b"w")
                 };
                 match once() {
-                    Err(Error::TableDropped(_)) if drops => {}
+                    Err(Error::TableDropped(_)) if change == Change::Drop => {}
+                    Err(Error::DuplicateKey { .. }) if change == Change::Unique => {}
                     other => drop(unless_conflict(other)),
                 }
             })
         };
-        let changed = match drops {
-            true => small.db.drop_table("values"),
-            false => small.db.create_index(&table, IndexDef::new("by_value", ["value"])).map(drop),
+        let index = match change {
+            Change::Unique => IndexDef::unique("by_value", ["value"]),
+            Change::Index | Change::Drop => IndexDef::new("by_value", ["value"]),
         };
-        if let Err(error) = changed {
-            assert!(matches!(error, Error::PreparedChanges { .. }), "{error}");
+        let changed = match change {
+            Change::Drop => small.db.drop_table("values"),
+            Change::Index | Change::Unique => small.db.create_index(&table, index).map(drop),
+        };
+        match changed {
+            Ok(()) | Err(Error::PreparedChanges { .. }) => {}
+            Err(Error::DuplicateKey { .. }) if change == Change::Unique => {}
+            Err(error) => panic!("{error}"),
         }
         join([writer]);
     });
@@ -147,6 +159,7 @@ fn prepare_against_definitions(drops: bool) {
         let txn = small.db.begin_read().expect("begin");
         let rows = txn.scan(&table, Range::all()).expect("a scan").count();
         assert_eq!(txn.scan_index(&index, Range::all()).expect("a scan").count(), rows);
+        assert!(rows == 1 || change == Change::Index, "{rows} rows have one key");
     }
     small.db.close().expect("nothing runs");
 }

@@ -331,7 +331,7 @@ impl Transaction {
         };
         match outcome {
             Some(true) => self.check_ended(),
-            Some(false) if self.stop.as_ref().is_some_and(|stop| stop(None)) => {
+            Some(false) if self.stop.as_ref().is_some_and(|stop| stop(self.number_of(holder))) => {
                 Err(table.conflict(Conflict::Interrupted))
             }
             Some(false) => Err(table.conflict(Conflict::TimedOut)),

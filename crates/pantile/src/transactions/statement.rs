@@ -89,11 +89,15 @@ impl Transaction {
         loop {
             let left = limit.saturating_sub(began.elapsed());
             let outcome = self.core.registry.wait(self.slot, holder, bound, left.min(ASK_EVERY), &over);
-            let number = || self.core.buffers.holder(holder).and_then(|holder| holder.number);
-            if outcome != Some(false) || left <= ASK_EVERY || stop(number()) {
+            if outcome != Some(false) || left <= ASK_EVERY || stop(self.number_of(holder)) {
                 return outcome;
             }
         }
+    }
+
+    /// The number of the transaction in a slot, if it has one.
+    pub(super) fn number_of(&self, slot: Slot) -> Option<u64> {
+        self.core.buffers.holder(slot).and_then(|holder| holder.number)
     }
 
     /// Where a statement at read committed reads.

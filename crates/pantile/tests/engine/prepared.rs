@@ -402,3 +402,72 @@ fn locks_outlive_the_handles() {
     db.take_prepared(b"x").expect("it waits").commit().expect("a commit");
     assert_eq!(rows(&db, &db.table("t").expect("the table")), AFTER);
 }
+
+/// A table in which it has only locked a row can go.
+#[test]
+fn a_table_of_which_it_has_changed_nothing_may_go() {
+    let (db, table) = new();
+    let definition = || TableDef::new("u").column("id", Type::U64).primary_key(["id"]);
+    for level in LEVELS {
+        let other = db.create_table(definition()).expect("a table");
+        db.run(|txn| txn.insert(&other, &[1u64.into()])).expect("a commit");
+        let mut txn = db.begin_with(TransactionOptions::new().isolation(level)).expect("begin");
+        assert!(txn.get_for_update(&other, &[1u64.into()]).expect("a look-up").is_some());
+        put(&mut txn, &table, 0, 50, None).expect("a row");
+        let prepared = db.prepare(txn, b"x").expect("nothing is in its way");
+        db.drop_table("u").expect("no row of it has changed");
+        prepared.commit().expect("a commit");
+    }
+}
+
+fn prepare_one(db: &Database, table: &Table, id: u64, name: &[u8]) -> pantile::PreparedTransaction {
+    let mut txn = db.begin_with(TransactionOptions::new().isolation(Isolation::Snapshot)).expect("begin");
+    put(&mut txn, table, id, 100 + id, None).expect("a row");
+    db.prepare(txn, name).expect("nothing is in its way")
+}
+
+/// A record that cannot be repeated keeps nobody from the rest, and can be rolled back.
+#[test]
+fn a_damaged_record_keeps_nobody_out() {
+    let (db, table) = new();
+    drop(prepare(&db, &table, Isolation::Snapshot, b"x"));
+    drop(prepare_one(&db, &table, 9, b"y"));
+    let record = db.table("#prepared").expect("it has been made");
+    db.run(|txn| txn.insert(&record, &[Value::Bytes(b"z"), 0u64.into(), Value::Bytes(b"no record")]))
+        .expect("a commit");
+    let (next, _) = killed(&db);
+    assert_eq!(next.prepared(), [b"x".to_vec(), b"y".to_vec(), b"z".to_vec()]);
+    let error = next.take_prepared(b"z").expect("it waits").commit().expect_err("it is damaged");
+    assert!(matches!(&error, Error::Damaged { place, .. } if place.contains("\"z\"")), "{error}");
+    next.take_prepared(b"z").expect("it waits").rollback().expect("nothing is in its way");
+    next.take_prepared(b"x").expect("it waits").commit().expect("a commit");
+    next.take_prepared(b"y").expect("it waits").commit().expect("a commit");
+    let (last, there) = killed(&next);
+    assert!(last.prepared().is_empty());
+    assert_eq!(rows(&last, &there).len(), AFTER.len() + 1);
+}
+
+/// Writers may have all their slots: what is prepared is rolled back and committed.
+#[test]
+fn it_needs_no_slot_of_writers() {
+    let (db, table) = new();
+    let prepared = prepare(&db, &table, Isolation::Snapshot, b"x");
+    let kept = prepare_one(&db, &table, 9, b"y");
+    // 960 in all.
+    let writers: Vec<_> = (0..958).map(|_| db.begin().expect("a slot")).collect();
+    prepared.rollback().expect("nothing is in its way");
+    kept.commit().expect("a commit");
+    drop(writers);
+    assert_eq!(rows(&db, &table).len(), BEFORE.len() + 1);
+}
+
+#[test]
+fn one_of_another_database_is_refused() {
+    let ((db, table), (other, _)) = (new(), new());
+    let mut txn = db.begin().expect("begin");
+    put(&mut txn, &table, 0, 50, None).expect("a row");
+    let error = other.prepare(txn, b"x").expect_err("it is of another database").to_string();
+    assert!(error.contains("another database"), "{error}");
+    assert!(other.prepared().is_empty());
+    db.run(|txn| put(txn, &table, 0, 50, None)).expect("nothing is locked");
+}
