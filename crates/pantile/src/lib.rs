@@ -188,10 +188,10 @@ pub mod derived {
     pub use crate::types::derived::*;
 }
 
+pub use api::all_prepared::PreparedTransaction;
 pub use api::bulk::BulkError;
 pub use api::database::Database;
 pub use api::migrations::{Migration, Migrations};
-pub use api::prepared::PreparedTransaction;
 pub use api::typed::TypedTable;
 pub use engine::table::{Index, Table};
 #[cfg(feature = "derive")]

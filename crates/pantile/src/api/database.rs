@@ -10,7 +10,7 @@ use pantile_cc::ClockSource;
 use pantile_media::{Facts, Medium};
 use pantile_reclaim::Compaction;
 
-use crate::api::prepared::AllPrepared;
+use crate::api::all_prepared::AllPrepared;
 use crate::api::{opening, reading};
 use crate::engine::alarm::Due;
 use crate::engine::core::Core;

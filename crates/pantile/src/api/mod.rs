@@ -1,5 +1,6 @@
 //! The database as callers hold it.
 
+pub(crate) mod all_prepared;
 pub(crate) mod bulk;
 pub(crate) mod database;
 mod definitions;

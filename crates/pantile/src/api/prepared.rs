@@ -1,28 +1,21 @@
-//! Two-phase commit: transactions that are prepared, by their names.
+//! Two-phase commit: preparing transactions, and taking them up again.
 //!
 //! `transactions/prepare.rs` has what the transaction itself does.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pantile_base::control::{Control, is_removed};
-use pantile_base::sync::{Condvar, Mutex};
-use pantile_base::{TableId, Timestamp};
-
+use crate::api::all_prepared::{Held, PreparedTransaction, forget, late, text};
 use crate::api::database::Database;
-use crate::engine::core::Core;
 use crate::engine::pieces::PIECE;
-use crate::engine::table::{Table, TableInner};
-use crate::transactions::commit::Published;
-use crate::transactions::in_flight::InFlight;
+use crate::engine::table::Table;
 use crate::transactions::prepare;
 use crate::transactions::transaction::Transaction;
 use crate::types::error::{Error, Result};
-use crate::types::isolation::Isolation;
 use crate::types::prepared_record;
 use crate::types::range::Range;
 use crate::types::schema::{TableDef, Type};
-use crate::types::transaction_options::{ConflictPolicy, TransactionOptions};
+use crate::types::transaction_options::ConflictPolicy;
 
 /// The table with what prepared transactions have changed.
 pub(crate) const RECORD: &str = "#prepared";
@@ -36,251 +29,6 @@ fn definition() -> TableDef {
         .column("part", Type::U32)
         .column("changes", Type::Bytes(PIECE as u32))
         .primary_key(["name", "part"])
-}
-
-fn late() -> TransactionOptions {
-    TransactionOptions::new().isolation(Isolation::ReadCommitted)
-}
-
-fn text(name: &[u8]) -> String {
-    name.escape_ascii().to_string()
-}
-
-/// The prepared transactions of an open database. Its handles share them, and so do
-/// those who have one in hand.
-#[derive(Default)]
-pub(crate) struct AllPrepared {
-    state: Mutex<State>,
-    changed: Condvar,
-}
-
-#[derive(Default)]
-struct State {
-    by_name: BTreeMap<Vec<u8>, Entry>,
-    /// Tables whose definitions are being changed.
-    changing: Vec<TableId>,
-    /// The database is being closed.
-    is_closing: bool,
-}
-
-struct Entry {
-    /// Those whose rows it has changed, that of its record included.
-    tables: Vec<TableId>,
-    /// The record, if it has one.
-    record: Option<Record>,
-    /// None while somebody has it in hand.
-    waits: Option<Box<Transaction>>,
-    /// Why it could not be made again when the database was opened.
-    broken: Option<Arc<str>>,
-}
-
-/// Where a record lies, and its rows.
-type Record = (Table, usize);
-
-/// A transaction that somebody has in hand.
-struct Held {
-    record: Option<Record>,
-    txn: Box<Transaction>,
-    broken: Option<Arc<str>>,
-}
-
-/// While it lives, no transaction is prepared that has changed rows of the table.
-pub(crate) struct Changing<'a> {
-    all: &'a AllPrepared,
-    table: TableId,
-}
-
-impl Drop for Changing<'_> {
-    fn drop(&mut self) {
-        let mut state = self.all.state.lock();
-        if let Some(at) = state.changing.iter().position(|id| *id == self.table) {
-            state.changing.swap_remove(at);
-        }
-        self.all.changed.notify_all();
-    }
-}
-
-impl AllPrepared {
-    /// Lets the caller change the definition of a table.
-    ///
-    /// # Errors
-    /// [`Error::PreparedChanges`].
-    pub fn change(&self, table: &TableInner) -> Result<Changing<'_>> {
-        let mut state = self.state.lock();
-        let is_of =
-            |entry: &Entry| entry.tables.contains(&table.id) && !is_removed(Control::PreparedDefinitions);
-        if let Some((name, _)) = state.by_name.iter().find(|(_, entry)| is_of(entry)) {
-            return Err(Error::PreparedChanges { table: table.name(), name: text(name) });
-        }
-        state.changing.push(table.id);
-        Ok(Changing { all: self, table: table.id })
-    }
-
-    /// Takes a name for a transaction that has changed these tables, and waits for those
-    /// who change their definitions.
-    fn enter(&self, name: &[u8], tables: Vec<TableId>) -> Result<()> {
-        let mut state = self.state.lock();
-        while state.changing.iter().any(|id| tables.contains(id)) {
-            self.changed.wait(&mut state);
-        }
-        if state.by_name.contains_key(name) {
-            return Err(Error::AlreadyPrepared { name: text(name) });
-        }
-        state.by_name.insert(name.to_vec(), Entry { tables, record: None, waits: None, broken: None });
-        Ok(())
-    }
-
-    fn leave(&self, name: &[u8]) {
-        self.state.lock().by_name.remove(name);
-    }
-
-    /// Keeps a transaction until somebody takes it.
-    fn keep(&self, name: &[u8], held: Held) {
-        let Held { record, txn, broken } = held;
-        if let Some(entry) = self.state.lock().by_name.get_mut(name) {
-            (entry.record, entry.waits, entry.broken) = (record, Some(txn), broken);
-        }
-    }
-
-    /// Lets go of those that wait, if no other transaction is open. Their records
-    /// stay. The gate is closing, so none begins. Returns whether that was done.
-    pub fn let_go(&self, core: &Core) -> bool {
-        let mut state = self.state.lock();
-        let waiting = state.by_name.values().filter(|entry| entry.waits.is_some()).count();
-        if core.registry.running() > waiting {
-            return false;
-        }
-        state.is_closing = true;
-        let gone = std::mem::take(&mut state.by_name);
-        drop(state);
-        drop(gone);
-        true
-    }
-}
-
-impl Drop for AllPrepared {
-    /// No handle of the database is left.
-    fn drop(&mut self) {
-        let waiting: Vec<_> =
-            self.state.get_mut().by_name.values_mut().filter_map(|e| e.waits.take()).collect();
-        let core = waiting.first().map(|txn| Arc::clone(txn.core()));
-        // A transaction that outlives the handles must not change the rows that these
-        // have locked: nobody writes any more.
-        if let Some(core) = core.filter(|core| core.registry.running() > waiting.len()) {
-            core.gate.close();
-        }
-    }
-}
-
-/// A transaction that is prepared, from [`Database::prepare`] or
-/// [`Database::take_prepared`]: it keeps its locks, and its commit cannot fail but for
-/// the medium, whatever happens to the process. Dropping it leaves it prepared.
-#[must_use = "dropping it leaves the transaction prepared"]
-pub struct PreparedTransaction {
-    all: Arc<AllPrepared>,
-    name: Vec<u8>,
-    /// None once it has ended.
-    held: Option<Held>,
-}
-
-impl std::fmt::Debug for PreparedTransaction {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("PreparedTransaction").field("name", &text(&self.name)).finish_non_exhaustive()
-    }
-}
-
-impl Drop for PreparedTransaction {
-    fn drop(&mut self) {
-        if let Some(held) = self.held.take() {
-            self.all.keep(&self.name, held);
-        }
-    }
-}
-
-impl PreparedTransaction {
-    /// Its name.
-    pub fn name(&self) -> &[u8] {
-        &self.name
-    }
-
-    /// Makes the writes durable and visible, as [`Transaction::commit`].
-    ///
-    /// # Errors
-    /// [`Error::StorageFull`], [`Error::Closed`], and [`Error::MediumFailed`] of the
-    /// write: it is prepared as before, and waits for [`Database::take_prepared`].
-    /// [`Error::MediumFailed`] of the sync: others may have seen it; whether it has
-    /// been committed or is prepared shows when the database is next opened.
-    /// [`Error::Damaged`]: what it has changed could not be made again when the database
-    /// was opened. It can only be rolled back.
-    pub fn commit(self) -> Result<Timestamp> {
-        let (mut txn, published) = self.show()?;
-        txn.land(published)
-    }
-
-    /// Makes the writes visible and returns before they are durable, as
-    /// [`Transaction::publish`]. If the process ends before they are, the transaction
-    /// is prepared when the database is next opened: whoever has written down that it
-    /// commits can commit it again.
-    ///
-    /// # Errors
-    /// As [`PreparedTransaction::commit`].
-    pub fn publish(self) -> Result<InFlight> {
-        let (txn, published) = self.show()?;
-        Ok(InFlight::of_published(txn, published))
-    }
-
-    fn show(mut self) -> Result<(Transaction, Published)> {
-        let mut held = self.held.take().expect("it has not ended");
-        let shown = match &held.broken {
-            None => held.txn.make_visible(),
-            Some(why) => Err(Error::Damaged { place: place(&self.name), detail: why.to_string() }),
-        };
-        match shown {
-            Ok(published) => {
-                self.all.leave(&self.name);
-                Ok((*held.txn, published))
-            }
-            Err(error) => {
-                held.txn.stay_prepared();
-                self.held = Some(held);
-                Err(error)
-            }
-        }
-    }
-
-    /// Undoes all writes. They do not come back once the call has returned.
-    ///
-    /// # Errors
-    /// [`Error::StorageFull`], [`Error::Closed`], [`Error::MediumFailed`],
-    /// [`Error::TooManyTransactions`]: it is prepared as before.
-    pub fn rollback(mut self) -> Result<()> {
-        // The record goes first, and durably, while the locks are held: others must not
-        // change rows whose locks could come back.
-        let held = self.held.as_mut().expect("it has not ended");
-        if let Some((table, parts)) = &held.record {
-            held.txn.let_go_of_record()?;
-            if let Err(error) = forget(held.txn.core(), table, &self.name, *parts) {
-                held.txn.hold_record(table, &self.name, *parts)?;
-                return Err(error);
-            }
-        }
-        if let Some(held) = self.held.take() {
-            held.txn.rollback();
-        }
-        self.all.leave(&self.name);
-        Ok(())
-    }
-}
-
-fn place(name: &[u8]) -> String {
-    format!("the prepared transaction \"{}\"", text(name))
-}
-
-/// Deletes a record durably.
-fn forget(core: &Arc<Core>, table: &Table, name: &[u8], parts: usize) -> Result<()> {
-    let mut txn = Transaction::begin_within(Arc::clone(core), late())?;
-    txn.delete_record(table, name, parts)?;
-    txn.commit().map(drop)
 }
 
 impl Database {
@@ -358,7 +106,7 @@ impl Database {
         };
         // The record goes before the locks, as when it is rolled back.
         let gone = record.as_ref().map_or(Ok(()), |(table, parts)| {
-            txn.let_go_of_record()?;
+            txn.let_go_of_record();
             forget(&self.core, table, name, *parts)
         });
         match gone {
@@ -399,7 +147,7 @@ impl Database {
     }
 
     fn hand_out(&self, name: &[u8], held: Held) -> PreparedTransaction {
-        PreparedTransaction { all: Arc::clone(&self.prepared), name: name.to_vec(), held: Some(held) }
+        PreparedTransaction::new(&self.prepared, name, held)
     }
 
     /// The names of the prepared transactions that wait to be committed or rolled

@@ -36,6 +36,7 @@ pub(crate) mod memory;
 pub(crate) mod memory_limit;
 pub(crate) mod observing;
 pub(crate) mod pieces;
+pub(crate) mod prepared;
 pub(crate) mod prometheus;
 pub(crate) mod publishing;
 pub(crate) mod read_set;

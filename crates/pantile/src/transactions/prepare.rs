@@ -14,23 +14,13 @@ use pantile_base::{TableId, Timestamp};
 use crate::engine::buffers::Pending;
 use crate::engine::core::Core;
 use crate::engine::pieces;
+use crate::engine::prepared::Prepared;
 use crate::engine::table::Table;
-use crate::transactions::savepoint::Savepoint;
 use crate::transactions::transaction::Transaction;
 use crate::types::error::{Error, Result};
 use crate::types::isolation::Isolation;
 use crate::types::prepared_record::{self as record, Change};
 use crate::types::value::Value;
-
-/// What a transaction knows of being prepared.
-pub(crate) struct Prepared {
-    /// Where it will commit, if that is settled.
-    settled: Option<Timestamp>,
-    /// Before it held its own record.
-    before_record: Savepoint,
-    /// Bytes that the store has promised.
-    promised: u64,
-}
 
 /// The key of a row of the record.
 fn key(name: &[u8], part: usize) -> [Value<'_>; 2] {
@@ -171,7 +161,7 @@ impl Transaction {
     }
 
     fn begin_prepared(&mut self, promised: u64) {
-        let before_record = self.savepoint();
+        let before_record = self.buffers.undo.len();
         self.prepared = Some(Prepared { settled: None, before_record, promised });
     }
 
@@ -204,9 +194,10 @@ impl Transaction {
     }
 
     /// Lets go of its record, so that another transaction can delete it.
-    pub(crate) fn let_go_of_record(&mut self) -> Result<()> {
-        let before = self.prepared.as_ref().map(|prepared| prepared.before_record);
-        before.map_or(Ok(()), |before| self.rollback_to(before))
+    pub(crate) fn let_go_of_record(&mut self) {
+        if let Some(before) = self.prepared.as_ref().map(|prepared| prepared.before_record) {
+            self.undo_to(before);
+        }
     }
 
     /// Its commit was refused, and it stays as it is. It will announce itself again.
