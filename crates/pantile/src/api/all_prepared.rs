@@ -152,8 +152,8 @@ impl Drop for AllPrepared {
     }
 }
 
-/// A transaction that is prepared, from [`Database::prepare`] or
-/// [`Database::take_prepared`]: it keeps its locks, and its commit cannot fail but for
+/// A transaction that is prepared, from [`Database::prepare`](crate::Database::prepare) or
+/// [`Database::take_prepared`](crate::Database::take_prepared): it keeps its locks, and its commit cannot fail but for
 /// the medium, whatever happens to the process. Dropping it leaves it prepared.
 #[must_use = "dropping it leaves the transaction prepared"]
 pub struct PreparedTransaction {
@@ -191,7 +191,7 @@ impl PreparedTransaction {
     ///
     /// # Errors
     /// [`Error::StorageFull`], [`Error::Closed`], and [`Error::MediumFailed`] of the
-    /// write: it is prepared as before, and waits for [`Database::take_prepared`].
+    /// write: it is prepared as before, and waits for [`Database::take_prepared`](crate::Database::take_prepared).
     /// [`Error::MediumFailed`] of the sync: others may have seen it; whether it has
     /// been committed or is prepared shows when the database is next opened.
     /// [`Error::Damaged`]: what it has changed could not be made again when the database

@@ -203,8 +203,7 @@ fn live(seed: u64, kind: CutKind) -> Life {
     let life = Life { parts, filled, medium: Arc::clone(&medium) };
     drop((open, flights, table, db));
     // What was done since is no part of it.
-    let life = Life { parts: life.parts.into_iter().map(|part| ended_by(part, last)).collect(), ..life };
-    life
+    Life { parts: life.parts.into_iter().map(|part| ended_by(part, last)).collect(), ..life }
 }
 
 /// What was in flight at the end has not been acknowledged.
