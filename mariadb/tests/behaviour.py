@@ -341,7 +341,8 @@ def maintenance():
     assert left < before * 3 // 4, f"OPTIMIZE leaves {left} of {before} bytes"
     a.do("UPDATE m SET n = id")
     same(a.do("ANALYZE TABLE m")[-1], ("behaviour.m", "analyze", "status", "OK"))
-    assert 500 < per_key() < 2000, per_key()
+    # Entries of old versions count until they have been cleaned up.
+    eventually("the number of keys is known", lambda: 500 < per_key() < 2000)
     same(a.do("FLUSH TABLES m FOR EXPORT"), -1031), same(a.do("UNLOCK TABLES"), 0)
     same(a.do("ALTER TABLE m DISCARD TABLESPACE"), -1031), same(a.do("ALTER TABLE m IMPORT TABLESPACE"), -1031)
     # A row that the disk has changed: it is found, and named, also after others have read it.
