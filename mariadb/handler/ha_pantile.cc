@@ -181,6 +181,12 @@ int ha_pantile::extra(ha_extra_function what)
       return 0;
     copies= false;
     return end_own(what == HA_EXTRA_END_COPY);
+  case HA_EXTRA_WRITE_CAN_REPLACE: case HA_EXTRA_INSERT_WITH_UPDATE:
+    replaces= true;
+    return 0;
+  case HA_EXTRA_WRITE_CANNOT_REPLACE:
+    replaces= false;
+    return 0;
   default:
     return 0;
   }
@@ -264,6 +270,7 @@ int ha_pantile::reset()
   in_range_check_pushed_down= false;
   ranges_read.dsmrr_close();
   free_cursor();
+  replaces= false;
   return 0;
 }
 
@@ -591,6 +598,42 @@ int ha_pantile::multi_range_read_explain_info(uint mode, char *to, size_t size)
 
 /* Writing */
 
+/* REPLACE and ON DUPLICATE KEY UPDATE read the row that is in the way. It is locked before they learn of it: others could
+ * delete it in between. Returns the engine's code; PANTILE_NOT_FOUND if it has gone already. */
+int ha_pantile::lock_duplicate()
+{
+  Session::of(ha_thd())->see_newest();
+  if (duplicate == MAX_KEY)
+    return PANTILE_NOT_FOUND;
+  shape.key_of_row(duplicate, values.data(), key_values);
+  pantile_range range= {};
+  range.from= range.to= bound_of(PANTILE_INCLUDED, key_values);
+  int code= open_cursor(duplicate, range);
+  if (code == PANTILE_OK)
+    code= pantile_cursor_next_for_update(cursor, txn, false, row);
+  free_cursor();
+  return code == PANTILE_DONE ? PANTILE_NOT_FOUND : code;
+}
+
+int ha_pantile::insert_or_lock()
+{
+  for (;;)
+  {
+    int code= pantile_insert(txn, share->table, values.data(), values.size());
+    if (code == PANTILE_OK || code != PANTILE_DUPLICATE_KEY || !replaces)
+      return error(code);
+    const int found= error(code);
+    code= lock_duplicate();
+    if (code == PANTILE_OK)
+      return found;
+    if (code != PANTILE_NOT_FOUND)
+      return error(code);
+    /* A row that a snapshot does not show is in the way of it all the same. */
+    if (!Session::of(ha_thd())->sees_newest())
+      return error(PANTILE_CHANGED);
+  }
+}
+
 int ha_pantile::write_row(const uchar *record)
 {
   if (int failed= ready())
@@ -607,8 +650,8 @@ int ha_pantile::write_row(const uchar *record)
       return error(code);
     values[shape.row_number]= pantile_uint(number);
   }
-  if (int code= pantile_insert(txn, share->table, values.data(), values.size()))
-    return error(code);
+  if (int failed= insert_or_lock())
+    return failed;
   if (table->found_next_number_field && record == table->record[0])
   {
     const longlong number= table->found_next_number_field->val_int();

@@ -151,6 +151,8 @@ private:
   int ready();
   pantile_txn *running() const;
   template <class Read> int read_locking(Read read);
+  int lock_duplicate();
+  int insert_or_lock();
   void free_cursor();
   void free_all();
   int open_indexes();
@@ -186,6 +188,7 @@ private:
    * of a copy. */
   pantile_txn *own= nullptr;
   bool copies= false;
+  bool replaces= false;            /* the statement reads a row that is in the way of its own */
   uint copied= 0;
   DsMrr_impl ranges_read;
   uint64_t txn_number= 0;

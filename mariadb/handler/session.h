@@ -24,6 +24,10 @@ public:
   /* Whether a table has other rows than at the moment at which the transaction reads. */
   bool is_before(const pantile_table *table) const { return reads_snapshot && pantile_is_before_table(txn, table) == PANTILE_OK; }
 
+  /* Lets the statement read the rows that are there now, if it does not read a snapshot. */
+  void see_newest() { if (sees_newest()) pantile_begin_statement(txn); }
+  bool sees_newest() const { return by_statement || needs_snapshot; }
+
   pantile_txn *transaction() const { return txn; }
   bool has_ended(uint64_t number) const { return !txn || number != transactions; }
   /* Which of the connection's transactions it is. */

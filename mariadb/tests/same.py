@@ -5,6 +5,8 @@ usage: same.py SOCKET
 """
 
 import sys
+import threading
+import time
 
 import pymysql
 
@@ -192,6 +194,25 @@ SCENARIOS = {
         b SET SESSION innodb_lock_wait_timeout = 1
         b UPDATE t SET n = 9 WHERE id = 1
         a COMMIT""",
+    "rows that are replaced and come and go meanwhile": """
+        a CREATE TABLE t (id INT PRIMARY KEY, u INT UNIQUE, n INT) ENGINE={e}
+        a INSERT INTO t VALUES (1,1,1)
+        a BEGIN
+        a DELETE FROM t WHERE id = 1
+        a INSERT INTO t VALUES (2,2,2)
+        b& REPLACE INTO t VALUES (2,3,3)
+        a COMMIT
+        b SELECT * FROM t ORDER BY id
+        a BEGIN
+        a UPDATE t SET u = 7 WHERE id = 2
+        b& INSERT INTO t VALUES (9,7,1) ON DUPLICATE KEY UPDATE n = n + 10
+        a COMMIT
+        b SELECT * FROM t ORDER BY id
+        a BEGIN
+        a DELETE FROM t WHERE id = 2
+        b& REPLACE INTO t VALUES (5,7,5)
+        a COMMIT
+        b SELECT * FROM t ORDER BY id""",
 }
 
 
@@ -217,9 +238,24 @@ def answers(engine, scenario):
     for session in sessions.values():
         run(session, "USE same")
     found = []
+    waiting = {}
     for line in scenario.strip().splitlines():
         who, statement = line.strip().split(" ", 1)
-        found.append((line.strip(), run(sessions[who], statement.replace("{e}", engine))))
+        statement = statement.replace("{e}", engine)
+        # It waits for the other session, and has its answer before its own next statement.
+        if who.endswith("&"):
+            answer = []
+            one = (line.strip(), sessions[who[0]], statement)
+            thread = threading.Thread(target=lambda one=one, answer=answer: answer.append(run(one[1], one[2])))
+            thread.start()
+            time.sleep(0.3)
+            waiting[who[0]] = (line.strip(), thread, answer)
+            continue
+        if who in waiting:
+            told, thread, answer = waiting.pop(who)
+            thread.join()
+            found.append((told, answer[0]))
+        found.append((line.strip(), run(sessions[who], statement)))
     run(sessions["a"], "ROLLBACK")
     run(sessions["a"], "DROP DATABASE same")
     for session in sessions.values():

@@ -168,7 +168,9 @@ fn a_smaller_image_is_made_after_a_kill() {
     let [few, many] = ["few", "many"].map(|name| db.create_table(definition(name)).expect("a table"));
     fill(&db, &few, 0..40_000);
     delete(&db, &few, 0..32_000);
-    fill(&db, &many, 0..60_000);
+    // A kill may leave the blocks of the dropped table. An image that does not know them serves
+    // only because they are soon read.
+    fill(&db, &many, 0..24_000);
     let full = wait_for_image(&db, "the first image", |bytes| bytes > 128 << 10);
     // Rows of a dropped table are in the image all the same.
     drop(many);
