@@ -151,6 +151,8 @@ static int show_counters(MYSQL_THD, struct st_mysql_show_var *var, void *, struc
       {"free_bytes", (char *) &counted.free_bytes, SHOW_ULONGLONG},
       {"memory_bytes", (char *) &counted.memory_bytes, SHOW_ULONGLONG},
       {"damaged_rows", (char *) &counted.damaged_rows, SHOW_ULONGLONG},
+      {"written_bytes", (char *) &counted.written_bytes, SHOW_ULONGLONG},
+      {"syncs", (char *) &counted.syncs, SHOW_ULONGLONG},
       {"lock_timeouts", (char *) &pantile_counters.lock_timeouts, SHOW_ULONG},
       {"deadlocks", (char *) &pantile_counters.deadlocks, SHOW_ULONG},
       {"conflicts", (char *) &pantile_counters.conflicts, SHOW_ULONG},
@@ -188,7 +190,8 @@ static bool show_status(handlerton *, THD *thd, stat_print_fn *print, enum ha_st
          << " deadlocks, " << pantile_counters.conflicts << " rows changed by others\nRows: " << now.rows << ", "
          << now.live_bytes << " bytes\nFile: " << now.medium_bytes << " bytes, of which " << now.obsolete_bytes
          << " are of old versions and " << now.free_bytes << " free\nMemory: " << now.memory_bytes
-         << " bytes\nDamaged rows: " << now.damaged_rows << "\n";
+         << " bytes\nWritten: " << now.written_bytes << " bytes, with " << now.syncs << " syncs\nDamaged rows: "
+         << now.damaged_rows << "\n";
   const std::string all= text.str();
   return print(thd, STRING_WITH_LEN("Pantile"), STRING_WITH_LEN(""), all.data(), all.size());
 }

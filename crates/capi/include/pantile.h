@@ -414,6 +414,10 @@ typedef struct pantile_stats {
   uint64_t memory_bytes;
   // Rows that were found to be damaged.
   uint64_t damaged_rows;
+  // Bytes written to the medium since the database was opened, for whatever purpose.
+  uint64_t written_bytes;
+  // Syncs that reached the device since then.
+  uint64_t syncs;
 } pantile_stats;
 
 // A transaction that is open. Texts are valid until the list is freed. The figures of what it holds are upper bounds: a

@@ -80,6 +80,10 @@ pub struct pantile_stats {
     pub memory_bytes: u64,
     /// Rows that were found to be damaged.
     pub damaged_rows: u64,
+    /// Bytes written to the medium since the database was opened, for whatever purpose.
+    pub written_bytes: u64,
+    /// Syncs that reached the device since then.
+    pub syncs: u64,
 }
 
 /// Opens the database in the directory `path`, or makes it. `options` may be NULL. The database is closed by
@@ -369,6 +373,8 @@ pub extern "C" fn pantile_statistics(db: *mut pantile_db, out: *mut pantile_stat
             free_bytes: stats.free_bytes,
             memory_bytes: stats.dram_bytes,
             damaged_rows: stats.damaged_contents,
+            written_bytes: stats.medium.bytes_written,
+            syncs: stats.medium.syncs,
         });
         Ok(PANTILE_OK)
     })

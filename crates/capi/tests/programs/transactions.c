@@ -308,7 +308,8 @@ int main(int argc, char **argv) {
     OK(pantile_statistics(db, &stats));
     /* The catalog has a row for the table. */
     EXPECT(stats.rows == 19 && stats.running == 0 && stats.commits > THREADS * ADDITIONS && stats.memory_bytes > 0);
-    EXPECT(stats.medium_bytes >= stats.live_bytes && stats.damaged_rows == 0);
+    EXPECT(stats.medium_bytes >= stats.live_bytes && stats.damaged_rows == 0 &&
+           stats.written_bytes >= stats.live_bytes && stats.syncs > 0);
     two_phases(db, table);
     pantile_table_free(table);
     OK(pantile_close(db));

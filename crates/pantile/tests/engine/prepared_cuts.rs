@@ -35,6 +35,8 @@ struct Part {
     deletes: Option<u64>,
     /// Preparing, if it was prepared.
     prepared: Option<(usize, usize)>,
+    /// It has read what was in flight.
+    depends: bool,
     commits: bool,
     decided: (usize, usize),
 }
@@ -90,6 +92,8 @@ struct Running<'r> {
     parts: Vec<Part>,
     open: Vec<(usize, PreparedTransaction)>,
     flights: Vec<(usize, InFlight)>,
+    /// What was published last has added to this row, and nothing has been synced since.
+    published: Option<u64>,
 }
 
 impl Running<'_> {
@@ -100,8 +104,9 @@ impl Running<'_> {
         let options = TransactionOptions::new().isolation(level).conflict(ConflictPolicy::Abort);
         let mut txn = self.db.begin_with(options)?;
         let mut adds = Vec::new();
+        let met = self.published.take();
         for key in 0..SHARED {
-            if self.random.one_in(3) {
+            if met == Some(key) || self.random.one_in(3) {
                 txn.modify(self.table, &[key.into()], |row| {
                     let n: u64 = row.get(1)?;
                     row.set(1, (n + 1).into())?;
@@ -117,15 +122,29 @@ impl Running<'_> {
             None
         };
         for n in 0..EACH {
-            let len = if self.random.one_in(40) { 130_000 } else { self.random.below(300) as usize };
+            let len = match (met, self.random.one_in(40)) {
+                // Its record is short, so that some cuts keep it whole.
+                (Some(_), _) => 0,
+                (None, true) => 130_000,
+                (None, false) => self.random.below(300) as usize,
+            };
             let data = vec![number as u8; len];
             txn.insert(self.table, &[(OWN + number * EACH + n).into(), number.into(), Value::Bytes(&data)])?;
         }
         let began = self.medium.events();
-        let mut part = Part { number, adds, deletes, prepared: None, commits: true, decided: (NEVER, NEVER) };
-        if self.random.one_in(3) {
-            txn.commit()?;
-            part.decided = (began, self.medium.events());
+        let depends = met.is_some();
+        let decided = (NEVER, NEVER);
+        let mut part = Part { number, adds, deletes, prepared: None, depends, commits: true, decided };
+        if !depends && self.random.one_in(2) {
+            // What is in flight may be lost with what has read it.
+            if self.random.one_in(2) {
+                self.published = part.adds.first().copied();
+                self.flights.push((self.parts.len(), txn.publish()?));
+                part.decided = (began, NEVER);
+            } else {
+                txn.commit()?;
+                part.decided = (began, self.medium.events());
+            }
         } else {
             let prepared = self.db.prepare(txn, &part.name())?;
             part.prepared = Some((began, self.medium.events()));
@@ -184,10 +203,12 @@ fn live(seed: u64, kind: CutKind) -> Life {
         parts: Vec::new(),
         open: Vec::new(),
         flights: Vec::new(),
+        published: None,
     };
     for _ in 0..STEPS {
         time.advance(Duration::from_micros(1 + running.random.below(700)));
-        match running.random.below(8) {
+        let step = if running.published.is_some() { 7 } else { running.random.below(8) };
+        match step {
             0 => drop(db.upkeep()),
             1 | 2 if !running.flights.is_empty() => running.land(),
             1..4 if !running.open.is_empty() => running.decide(),
@@ -328,15 +349,19 @@ fn no_cut_loses_what_is_prepared() {
         let mut random = Random::new(mix(seed), 1);
         let (persists, events) = (life.medium.persists(), life.medium.events() as u64);
         // Just before what was written is durable, others may be that were published before.
-        let preparing = life.parts.iter().filter_map(|part| part.prepared.map(|(_, ended)| ended));
-        let preparing: Vec<usize> = preparing.filter(|ended| *ended > 4).collect();
+        let dependent = life.parts.iter().filter(|part| part.depends);
+        let preparing: Vec<_> = dependent.filter_map(|part| part.prepared.map(|(_, ended)| ended)).collect();
         for n in 0..CUTS {
-            let cut = match n % 4 {
-                0 if !preparing.is_empty() => *random.pick(&preparing) - random.index(4),
-                0 | 1 => *random.pick(&persists),
-                _ => random.below(events + 1) as usize,
+            let (cut, keep) = match n % 4 {
+                // Just before a record is durable that depends on what is in flight: some
+                // of both is there.
+                0 if !preparing.is_empty() => {
+                    let cut = *random.pick(&preparing) - 1 - random.index(2);
+                    (cut, *Keep::of(kind).last().expect("one in pieces"))
+                }
+                0 | 1 => (*random.pick(&persists), *random.pick(Keep::of(kind))),
+                _ => (random.below(events + 1) as usize, *random.pick(Keep::of(kind))),
             };
-            let keep = *random.pick(Keep::of(kind));
             let choice = random.word() >> 32;
             let image = life.medium.cut(cut, keep, choice);
             let what = format!("seed {seed}, {kind:?}, cut at {cut}, {keep:?}");
