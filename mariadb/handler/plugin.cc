@@ -15,15 +15,14 @@ handlerton *pantile_hton;
 pantile_db *pantile_database;
 
 extern "C" int pantile_server_collector(pantile_options *options, const char *name);
+extern "C" int pantile_server_medium(pantile_options *options, const char *name);
 
-static char *data_dir, *gc;
-static ulong medium, durability;
+static char *data_dir, *gc, *medium;
+static ulong durability;
 static double space_target;
 static unsigned long long memory_limit, max_bytes, max_pinned_bytes;
 static ulong max_pinned_age, on_pinned;
 
-static const char *medium_names[]= {"file", "dram", "dax", NullS};
-static TYPELIB media= {array_elements(medium_names) - 1, "media", medium_names, nullptr};
 static const char *durability_names[]= {"sync", "group", "none", NullS};
 static TYPELIB durabilities= {array_elements(durability_names) - 1, "durabilities", durability_names, nullptr};
 static const char *change_names[]= {"record_changed", "deadlock", NullS};
@@ -50,10 +49,10 @@ template <class Value> static void update_limit(MYSQL_THD, struct st_mysql_sys_v
 static MYSQL_SYSVAR_STR(data_dir, data_dir, PLUGIN_VAR_READONLY | PLUGIN_VAR_RQCMDARG,
                         "The directory of the database, by default #pantile in the server's data directory", nullptr,
                         nullptr, "#pantile");
-static MYSQL_SYSVAR_ENUM(medium, medium, PLUGIN_VAR_READONLY | PLUGIN_VAR_RQCMDARG,
-                         "Where the data is: in a file, in memory that is freed when the server stops, or on "
-                         "persistent memory (a file system mounted with dax=always)",
-                         nullptr, nullptr, 0, &media);
+static MYSQL_SYSVAR_STR(medium, medium, PLUGIN_VAR_READONLY | PLUGIN_VAR_RQCMDARG,
+                        "Where the data is: file; dram, memory that is freed when the server stops; dax, persistent memory "
+                        "(a file system mounted with dax=always); or, for experiments, an emulated memory, as in nvm:optane",
+                        nullptr, nullptr, "file");
 static MYSQL_SYSVAR_ENUM(durability, durability, PLUGIN_VAR_READONLY | PLUGIN_VAR_RQCMDARG,
                          "When a commit returns: sync, when it is durable; group, the same, and it may wait 500 "
                          "microseconds for others; none, at once, and a power failure may take the last ones",
@@ -222,7 +221,6 @@ static int start(void *hton)
   if (!sigaction(SIGXFSZ, nullptr, &limit) && limit.sa_handler == SIG_DFL)
     signal(SIGXFSZ, SIG_IGN);
   pantile_options *options= pantile_options_new();
-  pantile_options_medium(options, (int) medium);
   pantile_options_durability(options, (int) durability);
   pantile_options_space_target(options, space_target);
   if (memory_limit)
@@ -230,7 +228,13 @@ static int start(void *hton)
   if (max_bytes)
     pantile_options_max_bytes(options, max_bytes);
   int code= PANTILE_OK;
-  if (pantile_server_collector(options, gc) != PANTILE_OK)
+  if (pantile_server_medium(options, medium) != PANTILE_OK)
+  {
+    sql_print_error("Pantile: there is no medium %s; pantile_medium takes file, dram, dax, or an emulated memory such as "
+                    "nvm:optane", medium);
+    code= PANTILE_INVALID;
+  }
+  else if (pantile_server_collector(options, gc) != PANTILE_OK)
   {
     sql_print_error("Pantile: there is no collector %s; pantile_gc takes, for example, tb-collect", gc);
     code= PANTILE_INVALID;

@@ -3,7 +3,8 @@
 use std::ffi::c_int;
 use std::time::Duration;
 
-use pantile::{Collector, ConflictPolicy, Durability, GcOptions, MediumKind, OnPinned, Options};
+use pantile::media::MediumFactory;
+use pantile::{Collector, ConflictPolicy, Durability, GcOptions, MediumKind, OnPinned, Options, Pacing};
 
 use crate::error::{Failure, PANTILE_OK, call};
 use crate::pointer::{lent_mut, taken};
@@ -46,6 +47,17 @@ impl pantile_options {
     /// Sets the collector. For programs that bring one in Rust.
     pub fn set_collector(&mut self, collector: Collector) {
         self.options = self.options.clone().collector(collector);
+    }
+
+    /// Sets when the collector's queues are processed. For programs that repeat published experiments.
+    pub fn set_pacing(&mut self, pacing: Pacing) {
+        self.gc.pacing = pacing;
+        self.options = self.options.clone().gc(self.gc);
+    }
+
+    /// Sets the medium. For programs that bring one in Rust.
+    pub fn set_medium(&mut self, factory: impl MediumFactory + 'static) {
+        self.options = self.options.clone().custom_medium(factory);
     }
 }
 

@@ -52,7 +52,7 @@ pub struct PaperArgs {
     #[arg(long)]
     fresh: bool,
     /// Seconds that all runs together may take; runs that do not fit are shortened, then left out
-    /// [default: 540 with --quick, else 10500].
+    /// [default: 580 with --quick, else 10700].
     #[arg(long, value_name = "SECONDS", value_parser = |text: &str| number(text, f64::MIN_POSITIVE))]
     budget: Option<f64>,
 }

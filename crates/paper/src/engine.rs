@@ -6,6 +6,7 @@ use pantile_bench::load::{Context, Silent};
 use pantile_bench::machine;
 
 use crate::measurement::Measurement;
+use crate::server;
 use crate::spec::{RunSpec, not_built_in};
 
 /// How a run ended.
@@ -28,16 +29,26 @@ pub trait Runner {
     fn run(&self, run: &RunSpec, stop: &AtomicBool) -> Ending;
 }
 
-/// The engine, driven through the benchmarks.
+/// The engine, driven through the benchmarks or through a SQL server.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Engine;
 
 impl Runner for Engine {
     fn missing(&self, run: &RunSpec) -> Option<String> {
-        pantile_rivals::by_name(run.gc).is_none().then(|| not_built_in(run.gc))
+        if pantile_rivals::by_name(run.gc).is_none() {
+            return Some(not_built_in(run.gc));
+        }
+        run.server.and_then(|_| server::script().err())
     }
 
     fn run(&self, run: &RunSpec, stop: &AtomicBool) -> Ending {
+        if run.server.is_some() {
+            return match server::run(run, stop) {
+                Ok(Some(measurement)) => Ending::Measured(Box::new(measurement)),
+                Ok(None) => Ending::Interrupted,
+                Err(why) => Ending::Failed(why),
+            };
+        }
         let settings = match run.settings() {
             Ok(settings) => settings,
             Err(reason) => return Ending::Failed(reason),

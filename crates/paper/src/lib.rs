@@ -17,6 +17,7 @@ pub mod outlook;
 pub mod plan;
 pub mod report;
 pub mod results;
+pub mod server;
 pub mod size;
 pub mod space;
 pub mod spec;

@@ -28,6 +28,12 @@ pub struct Size {
     pub tpcc_rate: f64,
     /// The same for YCSB.
     pub ycsb_rate: f64,
+    /// The same for TPC-C through a SQL server.
+    pub sql_rate: f64,
+    /// Size of a warehouse through a SQL server, in percent.
+    pub sql_scale: u32,
+    /// Seconds of warm-up and of measurement through a SQL server.
+    pub sql: (f64, f64),
     /// The machine's cores.
     pub cores: usize,
     /// Shares of updates in percent (TB-8c).
@@ -55,7 +61,7 @@ impl Size {
     pub fn quick(cores: usize) -> Self {
         Self {
             name: "quick",
-            budget: 540.0,
+            budget: 580.0,
             repetitions: 5,
             settles: false,
             warehouses: 1,
@@ -65,6 +71,9 @@ impl Size {
             middle: (0.3, 2.7),
             tpcc_rate: 4000.0,
             ycsb_rate: 10_000.0,
+            sql_rate: 200.0,
+            sql_scale: 10,
+            sql: (1.0, 2.0),
             cores,
             shares: vec![10, 60],
             thetas: vec![0.5, 0.9],
@@ -80,7 +89,7 @@ impl Size {
     pub fn full(cores: usize) -> Self {
         Self {
             name: "full",
-            budget: 10_500.0,
+            budget: 10_700.0,
             repetitions: 9,
             settles: true,
             warehouses: 2,
@@ -88,6 +97,8 @@ impl Size {
             pace: (1.0, 3.0),
             long: (1.0, 30.0),
             middle: (1.0, 30.0),
+            sql_scale: 20,
+            sql: (1.0, 3.0),
             shares: vec![10, 20, 40, 60, 80],
             thetas: vec![0.5, 0.9, 0.95],
             ops: vec![1, 5, 10, 40, 80],
@@ -106,6 +117,7 @@ impl Size {
             pace: (shorten(self.pace.0, by), shorten(self.pace.1, by)),
             long: (shorten(self.long.0, by), shorten(self.long.1, by)),
             middle: (shorten(self.middle.0, by), shorten(self.middle.1, by)),
+            sql: (shorten(self.sql.0, by), shorten(self.sql.1, by)),
             settles: self.settles && by == 1.0,
             ..self.clone()
         })

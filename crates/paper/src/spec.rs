@@ -33,13 +33,34 @@ pub struct RunSpec {
     /// The interval of the collector, unless it is left as tuned: the period of
     /// its thread in milliseconds, or the commits of its epochs in tens.
     pub period: Option<f64>,
+    /// Through a SQL server, with warehouses of this size in percent, unless the
+    /// engine is embedded.
+    pub server: Option<u32>,
 }
+
+/// Seconds that the initial estimate adds for a server: two starts and stops.
+const SERVER: f64 = 3.5;
+
+/// How many times as long loading and checking take through SQL, by the initial
+/// estimate.
+const THROUGH_SQL: f64 = 5.0;
 
 impl RunSpec {
     /// A run on emulated Optane at full speed, with `(warmup, seconds)`.
     pub fn new(work: Work, gc: &'static str, threads: usize, (warmup, seconds): (f64, f64)) -> Self {
         let medium = "nvm:optane-40";
-        Self { work, gc, medium, threads, rate: 0.0, warmup, seconds, long_readers: 0, period: None }
+        Self {
+            work,
+            gc,
+            medium,
+            threads,
+            rate: 0.0,
+            warmup,
+            seconds,
+            long_readers: 0,
+            period: None,
+            server: None,
+        }
     }
 
     /// The same with another collector.
@@ -60,6 +81,14 @@ impl RunSpec {
         Self { rate, ..self }
     }
 
+    /// The same through a SQL server, with warehouses of this size in percent. The
+    /// client there counts whole seconds.
+    #[must_use]
+    pub fn through_server(self, scale: u32) -> Self {
+        let [warmup, seconds] = [self.warmup, self.seconds].map(|seconds| seconds.ceil().max(1.0));
+        Self { warmup, seconds, server: Some(scale), ..self }
+    }
+
     /// The command line that repeats the run, which identifies it.
     pub fn key(&self) -> String {
         self.command(&[self.gc], 1)
@@ -73,8 +102,9 @@ impl RunSpec {
     /// The command line that repeats it with each of these collectors.
     pub fn command(&self, gcs: &[&str], runs: usize) -> String {
         let Self { medium, threads, warmup, seconds, .. } = self;
+        let program = if self.server.is_some() { "scripts/mariadb/" } else { "pantile bench " };
         let mut line = format!(
-            "pantile bench {} {} {threads} --gc {} --medium {medium} --warmup {warmup} --seconds {seconds}",
+            "{program}{} {} {threads} --gc {} --medium {medium} --warmup {warmup} --seconds {seconds}",
             self.work.arguments(),
             self.work.threads_flag(),
             gcs.join(",")
@@ -88,6 +118,9 @@ impl RunSpec {
         if let Some(period) = self.period {
             line += &format!(" --gc-interval-ms {period} --gc-epoch-commits {}", epoch_commits(period));
         }
+        if let Some(scale) = self.server {
+            line += &format!(" --scale {scale}");
+        }
         if runs > 1 {
             line += &format!(" --runs {runs}");
         }
@@ -96,6 +129,9 @@ impl RunSpec {
 
     /// The total seconds that it takes, by the initial estimate.
     pub fn cost(&self) -> f64 {
+        if let Some(scale) = self.server {
+            return SERVER + THROUGH_SQL * self.work.overhead() * f64::from(scale) / 100.0 + self.pace();
+        }
         // Loading waits for the device, which also has a measurement of its
         // own.
         let slow = if self.medium == "file" { 2.0 } else { 1.0 };
@@ -168,10 +204,21 @@ mod tests {
             RunSpec { long_readers: 1, ..run.clone() },
             RunSpec { period: Some(1.0), ..run.clone() },
             RunSpec { seconds: 2.0, ..run.clone() },
+            run.clone().through_server(100),
         ];
         assert!(others.iter().all(|other| other.key() != run.key()));
         assert_eq!(run.group(), others[0].group());
         assert!(others[1..].iter().all(|other| other.group() != run.group()));
+    }
+
+    #[test]
+    fn a_server_has_a_command_of_its_own_and_whole_seconds() {
+        let run = RunSpec::new(Work::Tpcc { warehouses: 2 }, "zen", 2, (0.3, 2.7)).at_rate(50.0);
+        let run = run.on("nvm:E").through_server(10);
+        let arguments =
+            "--warehouses 2 --threads 2 --gc zen --medium nvm:E --warmup 1 --seconds 3 --rate 50 --scale 10";
+        assert_eq!(run.key(), format!("scripts/mariadb/tpcc {arguments}"));
+        assert!(run.cost() < run.clone().through_server(100).cost());
     }
 
     #[test]

@@ -1,15 +1,17 @@
-//! TB-Collect: measurements through a SQL server (figures 15 and 16). There is
-//! no SQL server here; the embedded engine is measured instead.
+//! TB-Collect: measurements through a SQL server (figures 15 and 16).
 
-use super::help::{At, NONE, TB, each, grouped, runs, series, share_of_none, tpcc};
-use super::tb_space::steady;
+use super::help::{
+    At, NONE, TB, each, fastest, grouped, kept_against, need, runs, series, settled, share_of_none, tpcc,
+};
+use super::tb_space::keeps_up;
 use super::{Claim, Experiment, Finding};
 use crate::figure::Series;
 use crate::measurement::Measurement;
 use crate::numbers::{percent, times};
 use crate::results::{Metric, Results, throughput};
 use crate::size::Size;
-use crate::verdict::Judgement;
+use crate::spec::RunSpec;
+use crate::verdict::Rule;
 
 /// The claims.
 pub const CLAIMS: &[Claim] = &[
@@ -20,7 +22,8 @@ pub const CLAIMS: &[Claim] = &[
         text: "In a SQL server, TB-Collect keeps 88 % of NoGC's TPC-C throughput and is 1.23 to 1.58 times as fast as \
                the other collectors; on a memory as fast as DRAM (E) they reach up to 95 % of it.",
         published: "88 % of NoGC; 1.23 to 1.58x the others; at E the others up to 95 % of TB-Collect",
-        rule: "Not judged: the measurements are of the embedded engine, without a SQL server.",
+        rule: "With a connection for each core, tb-collect is faster than steam, zen and one-shot on each memory; and each of \
+               these reaches a larger share of its throughput on nvm:E than on nvm:optane-40.",
         experiment: Experiment::Runs { runs: |size| runs(&memories(size)), judge: judge_memories },
     },
     Claim {
@@ -30,9 +33,11 @@ pub const CLAIMS: &[Claim] = &[
         text: "In a SQL server at 800 k transactions a minute for 120 minutes, TB-Collect grows least, and no collector's growth \
                depends on the memory's bandwidth.",
         published: "tb-collect the smallest; independent of bandwidth",
-        rule: "Not judged: the measurements are of the embedded engine, without a SQL server.",
+        rule: "Every collector keeps up with the rate; on nvm:optane-40 and on nvm:E, medium and DRAM together grow less with \
+               tb-collect than with steam, zen and one-shot; and with each of the four, growth on nvm:E is 0.75 to 1.33 times that \
+               on nvm:optane-40.",
         experiment: Experiment::Runs {
-            runs: |size| each(&SPACE, [steady(size), steady(size).on(LAST)]),
+            runs: |size| if size.settles { growing(size) } else { Vec::new() },
             judge: judge_growth_on_memories,
         },
     },
@@ -40,99 +45,129 @@ pub const CLAIMS: &[Claim] = &[
 
 const SHARE: &str = "share of NoGC's throughput";
 
-/// The collectors whose space is compared on two memories.
-const SPACE: [&str; 3] = [NONE, TB, "zen"];
-
 /// The first memory, that of the other claims.
 const FIRST: &str = "nvm:optane-40";
 
 /// The memory that differs most from Optane.
 const LAST: &str = "nvm:E";
 
-/// The collectors of figure 15.
+/// The memories on which space is compared.
+const MEMORIES: [&str; 2] = [FIRST, LAST];
+
+/// Growth on two memories that is alike: one is at most a third more than the other.
+const ALIKE: (f64, f64) = (0.75, 1.33);
+
+/// The baseline and the collectors of figures 15 and 16.
 const SQL: [&str; 5] = [NONE, TB, "steam", "zen", "one-shot"];
 
+/// Those of them that TB-Collect was compared with.
+const COMPARED: [&str; 3] = ["steam", "zen", "one-shot"];
+
+/// TPC-C through a server, with a connection for each core.
+fn sql(size: &Size) -> RunSpec {
+    let (warmup, seconds) = size.sql;
+    RunSpec { warmup, seconds, ..tpcc(size, NONE) }.through_server(size.sql_scale)
+}
+
+/// The same at a fixed rate.
+fn steady(size: &Size) -> RunSpec {
+    let (warmup, seconds) = size.middle;
+    RunSpec { warmup, seconds, ..tpcc(size, NONE) }.at_rate(size.sql_rate).through_server(size.sql_scale)
+}
+
+/// What TB-16 compares. Shorter runs say nothing about space, and take time.
+fn growing(size: &Size) -> Vec<RunSpec> {
+    each(&SQL[1..], MEMORIES.map(|medium| steady(size).on(medium)))
+}
+
+fn media(size: &Size) -> Vec<&'static str> {
+    std::iter::once(FIRST).chain(size.memories.iter().copied()).collect()
+}
+
 fn memories(size: &Size) -> Vec<At> {
-    let media = std::iter::once(FIRST).chain(size.memories.iter().copied());
-    let at =
-        |(n, medium)| each(&SQL, [tpcc(size, NONE).on(medium)]).into_iter().map(move |run| (n as f64, run));
-    media.enumerate().flat_map(at).collect()
+    let at = |(n, medium)| each(&SQL, [sql(size).on(medium)]).into_iter().map(move |run| (n as f64, run));
+    media(size).into_iter().enumerate().flat_map(at).collect()
 }
 
 fn judge_memories(results: &Results, size: &Size) -> Finding {
-    let optane = tpcc(size, NONE);
-    let share = share_of_none(results, &optane.with_gc(TB));
-    let mut ours = share.map_or(String::new(), |share| format!("{} of NoGC", percent(share.median)));
-    let others = |medium| {
-        let run = tpcc(size, TB).on(medium);
-        let by = |gc: &&'static str| results.quotient(&run, &run.with_gc(gc), &throughput);
-        let factors: Vec<_> = SQL[2..].iter().filter_map(by).map(|by| times(by.median)).collect();
-        (!factors.is_empty()).then(|| format!("; {} the others on {medium}", factors.join(", ")))
-    };
-    ours.extend(others(FIRST));
-    ours.extend(size.memories.last().copied().and_then(others));
-    let mut names = vec![FIRST.to_owned()];
-    names.extend(size.memories.iter().map(ToString::to_string));
+    let mut rule = Rule::default();
+    need(&mut rule, results, runs(&memories(size)));
+    for medium in media(size) {
+        fastest(&mut rule, results, &sql(size).on(medium), TB, &COMPARED, &format!("on {medium}, "));
+    }
+    for other in COMPARED {
+        let [there, here] = [LAST, FIRST].map(|medium| {
+            let run = sql(size).on(medium);
+            [run.with_gc(other), run.with_gc(TB)]
+        });
+        let by = kept_against(results, there, here);
+        rule.larger(
+            &format!("{other}'s share of tb-collect's throughput on {LAST}"),
+            &format!("that on {FIRST}"),
+            by,
+        );
+    }
+    let mut ours = Vec::new();
+    let share = share_of_none(results, &sql(size).with_gc(TB));
+    ours.extend(share.map(|share| format!("{} of NoGC", percent(share.median))));
+    for medium in MEMORIES {
+        let run = sql(size).on(medium).with_gc(TB);
+        let by = |gc: &&'static str| {
+            let by = results.quotient(&run, &run.with_gc(gc), &throughput)?;
+            Some(format!("{} {gc}", times(by.median)))
+        };
+        let factors: Vec<_> = COMPARED.iter().filter_map(by).collect();
+        ours.extend((!factors.is_empty()).then(|| format!("on {medium} {}", factors.join(", "))));
+    }
+    let names: Vec<_> = media(size).into_iter().map(str::to_owned).collect();
     let places: Vec<_> = memories(size).into_iter().filter(|(_, run)| run.gc == NONE).collect();
-    let speeds = series(&SQL, &places, &|run| results.spread(run, &throughput));
+    let grouped = |title: &str, y: &str, series| grouped(title, names.clone(), "memory", y, series);
     let mut shares = series(&SQL[1..], &places, &|run| share_of_none(results, run));
     shares.push(Series::published(TB, &[(0.0, 0.88)]));
-    let reason = if ours.is_empty() {
-        "There is no SQL server here, and the embedded engine was not measured instead.".to_owned()
-    } else {
-        format!("There is no SQL server here; the embedded engine was measured instead: {ours}.")
-    };
+    let speeds = series(&SQL, &places, &|run| results.spread(run, &throughput));
+    let new_order = |measurement: &Measurement| Some(measurement.kinds.get("new_order")?.mean / 1e3);
+    let latencies = series(&SQL, &places, &|run| results.spread(run, &new_order));
     let figures = vec![
-        grouped(
-            "TPC-C without SQL against NoGC's on the same memory",
-            names.clone(),
-            "memory",
-            SHARE,
-            shares,
-        ),
-        grouped("TPC-C without SQL", names, "memory", "transactions/s", speeds),
+        grouped("TPC-C through SQL against NoGC's on the same memory", SHARE, shares),
+        grouped("TPC-C through SQL", "transactions/s", speeds),
+        grouped("New-Order through SQL", "mean latency, ms", latencies),
     ];
-    Finding {
-        judgement: Judgement::cannot(reason),
-        ours,
-        unit: "share of NoGC's throughput",
-        figures: figures.into_iter().filter(|figure| !figure.is_empty()).collect(),
-    }
+    Finding::of(rule, SHARE, ours.join("; "), figures)
 }
 
 fn judge_growth_on_memories(results: &Results, size: &Size) -> Finding {
-    let growth: Metric<'_> = &Measurement::growth;
+    let mut rule = Rule::default();
     let run = steady(size);
-    let by = |gc: &&'static str| {
-        let by = results.quotient(&run.with_gc(gc).on(LAST), &run.with_gc(gc), growth)?;
-        Some(format!("{gc} {}", times(by.median)))
-    };
-    let told: Vec<_> = SPACE.iter().filter_map(by).collect();
-    let ours = if told.is_empty() {
+    settled(&mut rule, size);
+    if size.settles {
+        need(&mut rule, results, growing(size));
+    }
+    // A collector that shrinks has no quotient.
+    let grown: Metric<'_> = &|measurement| measurement.growth().filter(|&bytes| bytes > 0.0);
+    for medium in MEMORIES {
+        let run = run.clone().on(medium);
+        keeps_up(&mut rule, results, &run, &SQL[1..]);
+        for other in COMPARED {
+            let by = results.quotient(&run.with_gc(TB), &run.with_gc(other), grown);
+            rule.smaller(&format!("on {medium}, the growth of tb-collect"), &format!("that of {other}"), by);
+        }
+    }
+    let mut ours = Vec::new();
+    for gc in &SQL[1..] {
+        let by = results.quotient(&run.with_gc(gc).on(LAST), &run.with_gc(gc), grown);
+        ours.extend(by.map(|by| format!("{gc} {}", times(by.median))));
+        rule.between(&format!("the growth of {gc} on {LAST} against that on {FIRST}"), by, ALIKE);
+    }
+    let ours = if ours.is_empty() {
         String::new()
     } else {
-        format!("growth on {LAST} against {FIRST}: {}", told.join(", "))
-    };
-    let reason = if ours.is_empty() {
-        "There is no SQL server here, and the embedded engine was not measured instead.".to_owned()
-    } else {
-        format!("There is no SQL server here; the embedded engine was measured instead: {ours}.")
+        format!("growth on {LAST} against {FIRST}: {}", ours.join(", "))
     };
     let places: Vec<At> = vec![(0.0, run.clone()), (1.0, run.on(LAST))];
     let megabytes = |measurement: &Measurement| measurement.growth().map(|bytes| bytes / 1e6);
-    let grown = series(&SPACE, &places, &|run| results.spread(run, &megabytes));
-    let names = vec![FIRST.into(), LAST.into()];
-    let figure = grouped(
-        "Space taken while TPC-C runs at a fixed rate, without SQL",
-        names,
-        "memory",
-        "growth of medium and DRAM, MB",
-        grown,
-    );
-    Finding {
-        judgement: Judgement::cannot(reason),
-        ours,
-        unit: "bytes of growth, as a multiple",
-        figures: [figure].into_iter().filter(|figure| !figure.is_empty()).collect(),
-    }
+    let growth = series(&SQL[1..], &places, &|run| results.spread(run, &megabytes));
+    let names = MEMORIES.map(str::to_owned).to_vec();
+    let title = "Space taken while TPC-C runs through SQL at a fixed rate";
+    let figure = grouped(title, names, "memory", "growth of medium and DRAM, MB", growth);
+    Finding::of(rule, "bytes of growth, as a multiple", ours, vec![figure])
 }

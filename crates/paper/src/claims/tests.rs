@@ -195,7 +195,7 @@ fn what_noise_hides_is_undecided() {
 
 #[test]
 fn quick_runs_say_what_they_are_too_short_for() {
-    for name in ["TB-12", "TB-13", "TB-14"] {
+    for name in ["TB-12", "TB-13", "TB-14", "TB-16"] {
         let claim = claim(name);
         let judgement = claim.judge(&measured(claim, as_published), &Size::quick(2)).judgement;
         assert_eq!(judgement.verdict, Verdict::CannotBeJudged, "{name}");
@@ -267,6 +267,58 @@ fn readers_can_refute_and_not_confirm() {
     let slow = |run: &RunSpec| if run.long_readers > 0 { 500.0 } else { 1000.0 };
     assert_eq!(verdict("ZN-24", slow).verdict, Verdict::DoesNotHold);
     assert_eq!(verdict("ZN-24", |_| 1000.0).verdict, Verdict::CannotBeJudged);
+}
+
+#[test]
+fn through_a_server_the_order_on_each_memory_counts() {
+    // The others catch up on the fastest memory.
+    let catching_up = |run: &RunSpec| match (run.gc, run.medium) {
+        ("none" | "tb-collect", _) | (_, "nvm:optane-40") => as_published(run),
+        _ => as_published(run) * 1.15,
+    };
+    assert_eq!(verdict("TB-15", catching_up).verdict, Verdict::Holds);
+    let judgement = verdict("TB-15", as_published);
+    assert_eq!(judgement.verdict, Verdict::DoesNotHold);
+    assert!(judgement.reason.contains("share of tb-collect's throughput on nvm:E"), "{}", judgement.reason);
+    let ahead =
+        |run: &RunSpec| if (run.gc, run.medium) == ("zen", "nvm:E") { 950.0 } else { catching_up(run) };
+    let judgement = verdict("TB-15", ahead);
+    assert_eq!(judgement.verdict, Verdict::DoesNotHold);
+    assert!(judgement.reason.contains("on nvm:E, tb-collect is 0.96x"), "{}", judgement.reason);
+    assert!(claim("TB-15").runs(&size()).iter().all(|run| run.key().starts_with("scripts/mariadb/tpcc ")));
+}
+
+#[test]
+fn growth_through_a_server_is_judged_on_two_memories() {
+    // In these measurements, growth follows from the speed.
+    let smaller = |run: &RunSpec| if run.gc == "tb-collect" { 800.0 } else { 500.0 };
+    assert_eq!(verdict("TB-16", smaller).verdict, Verdict::Holds);
+    let larger = |run: &RunSpec| if run.gc == "tb-collect" { 500.0 } else { 800.0 };
+    assert_eq!(verdict("TB-16", larger).verdict, Verdict::DoesNotHold);
+    let depends = |run: &RunSpec| smaller(run) * if run.medium == "nvm:E" { 2.0 } else { 1.0 };
+    let judgement = verdict("TB-16", depends);
+    assert_eq!(judgement.verdict, Verdict::DoesNotHold);
+    assert!(
+        judgement.reason.contains("the growth of tb-collect on nvm:E against that"),
+        "{}",
+        judgement.reason
+    );
+    let slow = |run: &RunSpec| if run.gc == "zen" { 100.0 } else { smaller(run) };
+    assert!(verdict("TB-16", slow).reason.contains("zen reached only 100 of 200 txn/s"));
+    assert!(claim("TB-16").runs(&Size::quick(2)).is_empty());
+}
+
+#[test]
+fn without_a_server_the_reason_says_what_installs_one() {
+    let claim = claim("TB-15");
+    let mut results = Results::default();
+    for run in claim.runs(&size()) {
+        results.miss(&run.key(), crate::server::MISSING.to_owned());
+    }
+    let finding = claim.judge(&results, &size());
+    assert_eq!(finding.judgement.verdict, Verdict::CannotBeJudged);
+    assert_eq!(finding.judgement.reason, format!("{}.", crate::server::MISSING));
+    assert!(finding.judgement.reason.contains("scripts/mariadb/setup"));
 }
 
 #[test]
