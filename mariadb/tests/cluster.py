@@ -70,6 +70,10 @@ class Cluster:
         os.kill(process, signal.SIGKILL)
         while is_there(process):
             time.sleep(0.005)
+        if part == "front":
+            for proxy in self.proxies:
+                with proxy.lock:
+                    proxy.orphans |= proxy.ports
 
     def connect(self, part):
         return pymysql.connect(unix_socket=f"{self.directory}/{part}/socket", user="root", database=None, autocommit=True,
@@ -94,9 +98,14 @@ class Cluster:
     def await_quiet(self):
         """The connections of a front that was killed end a moment later, and may prepare until then."""
         limit = time.monotonic() + LIMIT
-        for number in range(1, self.shards + 1):
-            while self.ask(f"shard{number}", "SELECT 1 FROM information_schema.processlist WHERE user = 'spider'"):
-                assert time.monotonic() < limit, "connections of Spider stay"
+        for number, proxy in enumerate(self.proxies, 1):
+            while True:
+                rows = self.ask(f"shard{number}", "SELECT host FROM information_schema.processlist WHERE user = 'spider'")
+                with proxy.lock:
+                    proxy.orphans &= proxy.ports | {int(host.rsplit(":", 1)[1]) for host, in rows}
+                    if not proxy.orphans:
+                        break
+                assert time.monotonic() < limit, "connections of a front that was killed stay"
                 time.sleep(0.01)
 
     def prepared(self):
@@ -166,6 +175,8 @@ class Proxy:
             self.to = int(file.read())
         self.socket = socket.create_server((self.address, 0))
         self.port = self.socket.getsockname()[1]
+        # Its connections to the shard, by their ports; and those of fronts that were killed.
+        self.lock, self.ports, self.orphans = threading.Lock(), set(), set()
         threading.Thread(target=self.accept, daemon=True).start()
 
     def accept(self):
@@ -178,12 +189,14 @@ class Proxy:
                 continue
             for one in client, server:
                 one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            state = {}
+            state = {"port": server.getsockname()[1]}
+            with self.lock:
+                self.ports.add(state["port"])
+                self.orphans.discard(state["port"])
             for work, one, other in (self.requests, client, server), (self.answers, server, client):
                 threading.Thread(target=self.pump, args=(work, one, other, state), daemon=True).start()
 
-    @staticmethod
-    def pump(work, one, other, state):
+    def pump(self, work, one, other, state):
         try:
             work(one, other, state)
         except OSError:
@@ -194,6 +207,9 @@ class Proxy:
             except OSError:
                 pass
         one.close()
+        if work == self.answers:
+            with self.lock:
+                self.ports.discard(state["port"])
 
     @staticmethod
     def read(one, size):
