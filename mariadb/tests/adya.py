@@ -37,11 +37,14 @@ LADDER = ["strict-serializable", "serializable", "strong-snapshot-isolation", "s
 PROMISED = {"read-uncommitted": "strong-read-committed", "read-committed": "strong-read-committed",
             "repeatable-read": "strong-snapshot-isolation", "serializable": "strict-serializable"}
 # Histories of one kind are added until as many transactions as asked for have committed, but no more than this.
-MOST_HISTORIES, MOST_SECONDS = 8, 120
+MOST_HISTORIES, MOST_SECONDS = 30, 120
+# The checker needs time by the square of the length of a history of registers.
+LONGEST = {"registers": 2500}
 # All histories, and not only those that show that Pantile breaks a promise.
 KEEP = bool(os.environ.get("PANTILE_KEEP"))
 
 Setting = collections.namedtuple("Setting", "name engine options levels kinds kills")
+BINARY_LOG = ["--log-bin=binlog", "--server-id=1"]
 SETTINGS = {
     "innodb": [
         Setting("InnoDB", "InnoDB", [], LEVELS, list(KINDS), [False, True]),
@@ -50,10 +53,15 @@ SETTINGS = {
         # A control: it loses what it has acknowledged, and that must be seen.
         Setting("InnoDB, flush_log_at_trx_commit=0", "InnoDB", ["--innodb-flush-log-at-trx-commit=0"],
                 ["serializable"], ["lists"], [True]),
+        Setting("InnoDB, binary log", "InnoDB", BINARY_LOG, ["serializable"], ["lists", "rows"], [False, True]),
     ],
     "rocksdb": [Setting("MyRocks", "ROCKSDB", ["--plugin-load-add=ha_rocksdb", "--loose-rocksdb-deadlock-detect=ON"], LEVELS,
                         list(KINDS), [False, True])],
-    "pantile": [Setting("Pantile", "Pantile", [], LEVELS, list(KINDS), [False, True])],
+    "pantile": [
+        Setting("Pantile", "Pantile", [], LEVELS, list(KINDS), [False, True]),
+        # Commits in two phases.
+        Setting("Pantile, binary log", "Pantile", BINARY_LOG, ["repeatable-read", "serializable"], ["lists", "rows"], [False, True]),
+    ],
 }
 
 
@@ -177,10 +185,10 @@ class History:
 
         whole = report("strict-serializable")
         self.ruled_out = set(whole["not"]) | set(whole["also_not"])
-        # Circles are found once in each group of transactions that hang together. Groups are smaller without real time.
-        plain = report("serializable")
         self.anomalies = {name: len(found) for name, found in whole["anomalies"].items()}
-        self.anomalies.update({name: len(found) for name, found in plain["anomalies"].items()})
+        if self.anomalies:
+            # Circles are found once in each group of transactions that hang together. Groups are smaller without real time.
+            self.anomalies.update({name: len(found) for name, found in report("serializable")["anomalies"].items()})
         assert whole["valid"] is True or self.anomalies, self.path
         assert "empty-transaction-graph" not in self.anomalies, f"{self.path} says nothing"
 
@@ -253,105 +261,140 @@ def doctored(history, adya):
     final[at][2] = elements
     copy = History(path, history.kind)
     copy.check(adya)
+    os.remove(path)
     return "strict-serializable" in copy.ruled_out
+
+
+class Findings:
+    """What several histories have shown together."""
+
+    def __init__(self):
+        self.ended, self.anomalies, self.ruled_out, self.kills, self.lost = collections.Counter(), collections.Counter(), set(), 0, 0
+        self.histories, self.refused = 0, None
+
+    def add(self, other):
+        """`other` is a history, or other findings."""
+        self.ended.update(other.ended)
+        self.anomalies.update(other.anomalies)
+        self.ruled_out |= other.ruled_out
+        self.kills += other.kills
+        self.lost += other.lost if isinstance(other.lost, int) else len(other.lost)
+        self.histories += 1
+
+    def __str__(self):
+        if self.refused:
+            return self.refused
+        return (f"{self.ended['ok']} committed, {self.ended['fail']} failed, {self.ended['info']} unknown"
+                + (f", {self.kills} kills" if self.kills else "") + (f", {self.lost} ACKNOWLEDGED AND LOST" if self.lost else "")
+                + f"; {strongest(self.ruled_out)}; found {counted(self.anomalies)}")
 
 
 def counted(anomalies):
     return ", ".join(f"{count} {name}" for name, count in sorted(anomalies.items())) or "nothing"
 
 
+class Judge:
+    """Runs histories, and collects what they show, in `found` by setting, level, kind and whether there were kills."""
+
+    def __init__(self, adya, directory, transactions, seed):
+        self.adya, self.directory, self.transactions, self.seed = adya, directory, transactions, seed
+        self.found, self.broken, self.warnings, self.doctored = {}, [], [], None
+
+    def run(self, server, number, setting, level, kind, kills):
+        """Returns whether the server runs this level."""
+        found = self.found[setting.name, level, kind, kills] = Findings()
+        what = f"{setting.name}, {level}, {kind}" + (", kills" if kills else "")
+
+        def enough():
+            return found.ended["ok"] >= self.transactions and found.kills >= (2 if kills else 0)
+
+        while found.histories < MOST_HISTORIES and not enough():
+            self.seed += 1
+            name = f"{number}-{level}-{kind}-{'kills' if kills else 'quiet'}-{found.histories}.jsonl"
+            path = os.path.join(self.directory, "histories", name)
+            # Some will fail.
+            length = max(500, (self.transactions - found.ended["ok"]) * 5 // 4)
+            length = min(length, LONGEST.get(kind, length))
+            history = server.run(self.adya, path, setting.engine, level, kind, length, self.seed, kills)
+            if isinstance(history, str):
+                found.refused = history
+                if setting.engine == "Pantile":
+                    self.broken.append(f"{what}: {history}")
+                break
+            found.add(history)
+            wrong = [f"not {PROMISED[level]}"] * (PROMISED[level] in history.ruled_out) \
+                + [f"{len(history.lost)} acknowledged and lost, such as {history.lost[:3]}"] * bool(history.lost) \
+                + [f"damaged: {history.damaged}"] * bool(history.damaged)
+            if wrong and setting.engine == "Pantile":
+                self.broken.append(f"{what}: {name}, seed {self.seed}: {'; '.join(wrong)}; found {counted(history.anomalies)}")
+            elif not KEEP:
+                os.remove(path)
+            if self.doctored is None and kind == "lists" and not wrong:
+                self.doctored = doctored(history, self.adya)
+                if not self.doctored:
+                    self.warnings.append(f"control: an append was taken out of {name}, and nothing was noticed")
+        print(f"{what}: {found}", flush=True)
+        if not found.refused and not enough():
+            self.warnings.append(f"{what}: less than was asked for")
+        return not found.refused
+
+    def together(self, name, level, columns=None):
+        """Findings of one level, of those kinds that `columns` accepts."""
+        whole = Findings()
+        for (one, at, kind, kills), found in self.found.items():
+            if (one, at) == (name, level) and (columns is None or columns(kind, kills)):
+                whole.refused = whole.refused or found.refused
+                whole.add(found)
+        return whole
+
+    def print_ladder(self):
+        columns = [lambda kind, kills: kind != "rows" and not kills, lambda kind, kills: kind == "rows" and not kills,
+                   lambda kind, kills: kills]
+        print("\n| engine | level | one row | ranges | across kill -9 | found |\n| --- | --- | --- | --- | --- | --- |")
+        for name, level in dict.fromkeys(key[:2] for key in self.found):
+            whole = self.together(name, level)
+            cells = []
+            for column in columns:
+                found = self.together(name, level, column)
+                cells.append("refused" if found.refused else strongest(found.ruled_out) if found.histories else "")
+            lost = f", {whole.lost} lost" if whole.lost else ""
+            print(f"| {name} | {level.replace('-', ' ').upper()} | {' | '.join(cells)} | {', '.join(sorted(whole.anomalies))}{lost} |")
+        everything = Findings()
+        for found in self.found.values():
+            everything.add(found)
+        print(f"\n{everything.ended['ok']} transactions have committed, across {everything.kills} kills.")
+
+    def control(self, name, level, wanted):
+        whole = self.together(name, level)
+        if whole.histories and not wanted & (set(whole.anomalies) | ({"lost"} if whole.lost else set())):
+            self.warnings.append(f"control: {name} at {level} should have shown one of {sorted(wanted)}, and has not")
+
+
 def main():
     start, stop, adya, directory, transactions, seed, *engines = sys.argv[1:]
-    transactions, seed = int(transactions), int(seed)
-    broken, warnings, ladder, doctored_found = [], [], {}, None
-    print(f"seed {seed}; histories of {transactions} transactions, {CLIENTS} clients, {KEYS} keys", flush=True)
-    settings = [setting for engine in engines for setting in SETTINGS[engine]]
-    for setting in settings:
-        place = os.path.join(directory, f"server-{settings.index(setting)}")
+    judge = Judge(adya, directory, int(transactions), int(seed))
+    print(f"seed {seed}; {transactions} transactions committed of each kind, {CLIENTS} clients, {KEYS} keys", flush=True)
+    for number, setting in enumerate(setting for engine in engines for setting in SETTINGS[engine]):
+        place = os.path.join(directory, f"server-{number}")
         server = Server(start, stop, place, setting.options)
         connection = pymysql.connect(unix_socket=place + "/socket", user="root")
         connection.cursor().execute("CREATE DATABASE adya")
         connection.close()
         for level in setting.levels:
-            for kind in setting.kinds:
-                for kills in setting.kills:
-                    ended, ruled_out, anomalies, killed, lost = collections.Counter(), set(), collections.Counter(), 0, 0
-                    refused, number = None, 0
-                    while number < MOST_HISTORIES and (ended["ok"] < transactions or killed < (2 if kills else 0)):
-                        name = f"{settings.index(setting)}-{level}-{kind}-{'kills' if kills else 'quiet'}-{number}"
-                        path = os.path.join(directory, "histories", name + ".jsonl")
-                        seed += 1
-                        number += 1
-                        history = server.run(adya, path, setting.engine, level, kind, transactions, seed, kills)
-                        if isinstance(history, str):
-                            refused = history
-                            break
-                        ended += history.ended
-                        killed += history.kills
-                        lost += len(history.lost)
-                        ruled_out |= history.ruled_out
-                        anomalies.update(history.anomalies)
-                        wrong = [f"not {PROMISED[level]}"] * (PROMISED[level] in history.ruled_out) \
-                            + [f"{len(history.lost)} lost, such as {history.lost[:3]}"] * bool(history.lost) \
-                            + [f"damaged: {history.damaged}"] * bool(history.damaged)
-                        if wrong and setting.name == "Pantile":
-                            broken.append(f"{name}.jsonl (seed {seed}): {'; '.join(wrong)}; {counted(history.anomalies)}")
-                        elif not KEEP:
-                            os.remove(path)
-                        if doctored_found is None and kind == "lists" and not wrong:
-                            doctored_found = doctored(history, adya)
-                    what = f"{setting.name}, {level}, {kind}" + (f", {killed} kills" if kills else "")
-                    if refused:
-                        print(f"{what}: {refused}", flush=True)
-                        ladder[setting.name, level] = "refused"
-                        if setting.name == "Pantile":
-                            broken.append(f"{what}: {refused}")
-                        break
-                    print(f"{what}: {ended['ok']} committed, {ended['fail']} failed, {ended['info']} unknown"
-                          + (f", {lost} ACKNOWLEDGED AND LOST" if lost else "")
-                          + f"; {strongest(ruled_out)}; found {counted(anomalies)}", flush=True)
-                    cell = ladder.setdefault((setting.name, level), [set(), collections.Counter(), 0, collections.Counter()])
-                    cell[0] |= ruled_out
-                    cell[1].update(anomalies)
-                    cell[2] += lost
-                    cell[3].update(committed=ended["ok"], kills=killed)
-                    if ended["ok"] < transactions or (kills and killed < 2):
-                        warnings.append(f"{what}: only {ended['ok']} committed, {killed} kills")
-                if refused:
-                    break
+            # A level that is refused is asked for once.
+            all(judge.run(server, number, setting, level, kind, kills) for kind in setting.kinds for kills in setting.kills)
         server.stop()
-
-    print("\n| | " + " | ".join(level.replace("-", " ").upper() for level in LEVELS) + " |\n| --- |" + " --- |" * len(LEVELS))
-    for setting in settings:
-        cells = []
-        for level in LEVELS:
-            cell = ladder.get((setting.name, level), "")
-            if isinstance(cell, list):
-                found, lost = cell[1], cell[2]
-                cell = strongest(cell[0]) + (": " + ", ".join(sorted(found)) if found else "") + (f"; {lost} lost" if lost else "")
-            cells.append(cell)
-        print(f"| {setting.name} | " + " | ".join(cells) + " |")
-    committed = sum(cell[3]["committed"] for cell in ladder.values() if isinstance(cell, list))
-    killed = sum(cell[3]["kills"] for cell in ladder.values() if isinstance(cell, list))
-    print(f"\n{committed} transactions have committed, across {killed} kills.")
-
-    def control(name, level, wanted):
-        cell = ladder.get((name, level))
-        if cell is not None and not wanted & (set(cell[1]) | ({"lost"} if cell[2] else set())):
-            warnings.append(f"control: {name} at {level} should have shown one of {sorted(wanted)}, and has not")
-
-    control("InnoDB", "repeatable-read", {"lost-update", "G-single-item"})
-    control("InnoDB", "read-uncommitted", {"G1a", "G1b", "G1c", "dirty-update"})
-    control("InnoDB, flush_log_at_trx_commit=0", "serializable", {"lost"})
-    control("Pantile", "read-committed", {"lost-update", "G-single-item"})
-    control("Pantile", "repeatable-read", {"G2-item"})
-    if not doctored_found:
-        warnings.append("control: a history with an append taken out of it was not noticed")
-    for warning in warnings:
+    judge.print_ladder()
+    judge.control("InnoDB", "repeatable-read", {"lost-update", "G-single-item"})
+    judge.control("InnoDB", "read-uncommitted", {"G1a", "G1b", "G1c", "dirty-update"})
+    judge.control("InnoDB, flush_log_at_trx_commit=0", "serializable", {"lost"})
+    judge.control("Pantile", "read-committed", {"lost-update", "G-single-item"})
+    judge.control("Pantile", "repeatable-read", {"G2-item"})
+    for warning in judge.warnings:
         print(f"WARNING: {warning}")
-    for one in broken:
-        print(f"BROKEN: Pantile, {one}")
-    sys.exit(1 if broken else 0)
+    for one in judge.broken:
+        print(f"BROKEN: {one}")
+    sys.exit(1 if judge.broken else 0)
 
 
 if sys.argv[1] == "kill":
