@@ -358,7 +358,7 @@ class Judge:
                 found = self.together(name, level, column)
                 cells.append("refused" if found.refused else strongest(found.ruled_out) if found.histories else "")
             lost = f", {whole.lost} lost" if whole.lost else ""
-            print(f"| {name} | {level.replace('-', ' ').upper()} | {' | '.join(cells)} | {', '.join(sorted(whole.anomalies))}{lost} |")
+            print(f"| {name} | {level.replace('-', ' ').upper()} | {' | '.join(cells)} | {counted(whole.anomalies)}{lost} |")
         everything = Findings()
         for found in self.found.values():
             everything.add(found)
