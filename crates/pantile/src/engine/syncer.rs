@@ -1,17 +1,24 @@
 //! The syncer: a thread that ends the commits that nobody waits for.
 //!
 //! The first commit of that kind starts it. One commit after the other waits for
-//! its point; the sync for the first serves most of the others.
+//! its point; the sync for the first serves most of the others. Unless somebody
+//! waits after all, it takes its time: others may sync meanwhile, and what serves
+//! them serves these as well.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use pantile_base::limits::TRANSACTION_SLOTS;
-use pantile_base::sync::{Condvar, Mutex, thread};
+use pantile_base::sync::{Condvar, Instant, Mutex, thread};
 
 use crate::types::options::Options;
 
 /// Commits that the syncer has, at most. Each has a transaction slot.
 const MOST: usize = TRANSACTION_SLOTS / 4;
+
+/// For how long a commit that nobody waits for is left to the syncs of others. Its
+/// slot holds back what it has superseded, so this is well below an epoch.
+const LEISURE: Duration = Duration::from_millis(5);
 
 /// What ends a commit.
 type Task = Box<dyn FnOnce() + Send>;
@@ -21,23 +28,60 @@ struct Queue {
     tasks: Vec<Task>,
     /// Tasks that the thread has taken and not ended.
     running: usize,
+    /// How many tasks have come, how many of them have ended, and how many are to
+    /// end at once.
+    come: u64,
+    ended: u64,
+    urgent: u64,
     /// `None` before the first commit, and if the system refuses the thread.
     thread: Option<thread::JoinHandle<()>>,
     /// The database is closed, or the thread has panicked.
     is_over: bool,
 }
 
-#[derive(Default)]
+impl Queue {
+    fn is_urgent(&self) -> bool {
+        self.is_over || self.urgent > self.ended || self.tasks.len() + self.running >= MOST / 2
+    }
+}
+
 struct Shared {
     queue: Mutex<Queue>,
     changed: Condvar,
+    leisure: Duration,
 }
 
 /// The thread. It ends with the database.
-#[derive(Default)]
 pub(crate) struct Syncer(Arc<Shared>);
 
+/// Asks for the end of what the syncer has.
+pub(crate) struct Urge(Arc<Shared>);
+
+impl Urge {
+    /// Somebody waits for a task that has come.
+    pub fn now(&self) {
+        let mut queue = self.0.queue.lock();
+        queue.urgent = queue.come;
+        drop(queue);
+        self.0.changed.notify_all();
+    }
+}
+
+impl Default for Syncer {
+    fn default() -> Self {
+        Self::with_leisure(LEISURE)
+    }
+}
+
 impl Syncer {
+    fn with_leisure(leisure: Duration) -> Self {
+        Self(Arc::new(Shared { queue: Mutex::default(), changed: Condvar::new(), leisure }))
+    }
+
+    pub fn urge(&self) -> Urge {
+        Urge(Arc::clone(&self.0))
+    }
+
     /// Starts the thread if it does not run. Where time is simulated, and where
     /// there is no worker, the caller that waits for a commit ends it.
     pub fn has_thread(&self, options: &Options) -> bool {
@@ -53,16 +97,24 @@ impl Syncer {
         queue.thread.is_some()
     }
 
-    /// Runs a task soon. If very many wait, waits for some of them.
+    /// Runs a task soon, or at once when urged to. If very many wait, waits for some of
+    /// them.
     pub fn run_later(&self, task: Task) {
         let mut queue = self.0.queue.lock();
         while !queue.is_over && queue.tasks.len() + queue.running >= MOST {
             self.0.changed.wait(&mut queue);
         }
+        let mut wakes = false;
         if !queue.is_over {
             queue.tasks.push(task);
+            queue.come += 1;
+            // Otherwise the thread is at work, or looks again in time.
+            wakes = queue.tasks.len() == 1 && queue.running == 0 || queue.is_urgent();
         }
-        self.0.changed.notify_all();
+        drop(queue);
+        if wakes {
+            self.0.changed.notify_all();
+        }
     }
 }
 
@@ -97,10 +149,12 @@ impl Shared {
             }
             let tasks = std::mem::take(&mut queue.tasks);
             queue.running = tasks.len();
+            let until = Instant::now() + self.leisure;
+            while !queue.is_urgent() && !self.changed.wait_until(&mut queue, until).timed_out() {}
             drop(queue);
             tasks.into_iter().for_each(|task| task());
             queue = self.queue.lock();
-            queue.running = 0;
+            queue.ended += std::mem::take(&mut queue.running) as u64;
             self.changed.notify_all();
         }
     }
@@ -121,3 +175,7 @@ impl Drop for Syncer {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "syncer_test.rs"]
+mod tests;

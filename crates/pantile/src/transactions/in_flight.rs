@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use pantile_base::Timestamp;
-use pantile_base::sync::{Condvar, Mutex};
+use pantile_base::sync::{Condvar, Mutex, MutexGuard};
 use pantile_media::MediumExt;
 
-use crate::engine::syncer::Syncer;
+use crate::engine::syncer::{Syncer, Urge};
 use crate::transactions::commit::Published;
 use crate::transactions::transaction::Transaction;
 use crate::types::error::{Error, Result};
@@ -20,7 +20,8 @@ use crate::types::error::{Error, Result};
 /// [`Transaction::publish`].
 ///
 /// It is a future, for programs that have an executor. Dropping it leaves the
-/// commit to itself: it becomes durable soon, and nobody learns if it does not.
+/// commit to itself: it becomes durable soon, within some milliseconds or with the next
+/// sync of another commit, and nobody learns if it does not.
 #[must_use = "waiting returns whether the commit is durable"]
 pub struct InFlight {
     timestamp: Timestamp,
@@ -153,7 +154,7 @@ fn land((mut txn, published): (Transaction, Published)) -> Result<Timestamp> {
 
 /// Leaves a commit to the syncer.
 fn leave(syncer: &Syncer, txn: Transaction, published: Published) -> Arc<Landing> {
-    let landing = Arc::<Landing>::default();
+    let landing = Arc::new(Landing::with(syncer.urge()));
     let told = Told(Some(Arc::clone(&landing)));
     syncer.run_later(Box::new(move || {
         let outcome = land((txn, published));
@@ -184,13 +185,17 @@ impl Drop for Told {
 }
 
 /// Where the syncer says how a commit has ended.
-#[derive(Default)]
 struct Landing {
     outcome: Mutex<(Option<Result<Timestamp>>, Option<Waker>)>,
     changed: Condvar,
+    urge: Urge,
 }
 
 impl Landing {
+    fn with(urge: Urge) -> Self {
+        Self { outcome: Mutex::default(), changed: Condvar::new(), urge }
+    }
+
     fn end(&self, outcome: Result<Timestamp>) {
         let waker = {
             let mut state = self.outcome.lock();
@@ -203,6 +208,9 @@ impl Landing {
 
     fn wait(&self) -> Result<Timestamp> {
         let mut state = self.outcome.lock();
+        if state.0.is_none() {
+            MutexGuard::unlocked(&mut state, || self.urge.now());
+        }
         loop {
             match state.0.take() {
                 Some(outcome) => return outcome,
@@ -214,8 +222,9 @@ impl Landing {
     fn poll(&self, waker: &Waker) -> Option<Result<Timestamp>> {
         let mut state = self.outcome.lock();
         let outcome = state.0.take();
-        if outcome.is_none() {
-            state.1 = Some(waker.clone());
+        if outcome.is_none() && state.1.replace(waker.clone()).is_none() {
+            drop(state);
+            self.urge.now();
         }
         outcome
     }

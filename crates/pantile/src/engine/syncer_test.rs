@@ -1,0 +1,59 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use pantile_testkit::await_that;
+
+use super::*;
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn syncer() -> (Syncer, Arc<AtomicUsize>) {
+    let syncer = Syncer::with_leisure(HOUR);
+    assert!(syncer.has_thread(&Options::new()));
+    (syncer, Arc::default())
+}
+
+fn leave(syncer: &Syncer, ended: &Arc<AtomicUsize>, tasks: usize) {
+    for _ in 0..tasks {
+        let ended = Arc::clone(ended);
+        syncer.run_later(Box::new(move || {
+            ended.fetch_add(1, Ordering::SeqCst);
+        }));
+    }
+}
+
+#[test]
+fn what_somebody_waits_for_ends_at_once() {
+    let (syncer, ended) = syncer();
+    let mut expected = 0;
+    for round in 0..50 {
+        leave(&syncer, &ended, 1 + round % 5);
+        expected += 1 + round % 5;
+        syncer.urge().now();
+        await_that("the syncer ends them", || ended.load(Ordering::SeqCst) == expected);
+    }
+}
+
+#[test]
+fn many_end_at_once() {
+    let (syncer, ended) = syncer();
+    leave(&syncer, &ended, MOST * 3);
+    // The last ones are fewer.
+    await_that("the syncer ends them", || ended.load(Ordering::SeqCst) > MOST * 2);
+}
+
+#[test]
+fn all_end_with_the_database() {
+    let (syncer, ended) = syncer();
+    leave(&syncer, &ended, 10);
+    drop(syncer);
+    assert_eq!(ended.load(Ordering::SeqCst), 10);
+}
+
+#[test]
+fn nobody_hurries_it() {
+    let (syncer, ended) = syncer();
+    leave(&syncer, &ended, 10);
+    thread::sleep(Duration::from_millis(20));
+    assert_eq!(ended.load(Ordering::SeqCst), 0);
+    drop(syncer);
+}
