@@ -20,12 +20,13 @@ import json
 import os
 import random
 import shlex
-import signal
 import subprocess
 import sys
 import time
 
 import pymysql
+
+import processes
 
 CLIENTS, KEYS = 16, 6
 LEVELS = ["read-uncommitted", "read-committed", "repeatable-read", "serializable"]
@@ -85,15 +86,7 @@ def kill(directory):
         process = int(file.read())
     with open(f"/proc/{process}/cmdline") as file:
         assert f"--datadir={directory}/data" in file.read().split("\0"), f"{process} is not the server in {directory}"
-    os.kill(process, signal.SIGKILL)
-    while True:
-        try:
-            with open(f"/proc/{process}/stat") as file:
-                if file.read().rsplit(")", 1)[1].split()[0] == "Z":
-                    return
-        except FileNotFoundError:
-            return
-        time.sleep(0.01)
+    processes.kill(process)
 
 
 def client(directory, level):

@@ -14,7 +14,6 @@ usage: cluster.py CLUSTER_SCRIPT DIRECTORY SHARDS KILLS SEED
 
 import os
 import random
-import signal
 import socket
 import subprocess
 import sys
@@ -23,20 +22,14 @@ import time
 
 import pymysql
 
+import processes
+
 ENGINE = os.environ.get("PANTILE_SHARD_ENGINE", "Pantile")
 CLIENTS = 6
 ACCOUNTS = 30
 BALANCE = 1000
 LIMIT = 180
 OPTIONS = ["--pantile-lock-wait-timeout=2", "--innodb-lock-wait-timeout=2"]
-
-
-def is_there(process):
-    try:
-        with open(f"/proc/{process}/stat") as file:
-            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 class Cluster:
@@ -67,9 +60,7 @@ class Cluster:
     def kill(self, part):
         with open(f"{self.directory}/{part}/pid") as file:
             process = int(file.read())
-        os.kill(process, signal.SIGKILL)
-        while is_there(process):
-            time.sleep(0.005)
+        processes.kill(process)
         if part == "front":
             for proxy in self.proxies:
                 with proxy.lock:

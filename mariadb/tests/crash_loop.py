@@ -12,13 +12,14 @@ usage: crash_loop.py START_SCRIPT DIRECTORY ROUNDS SEED
 
 import os
 import random
-import signal
 import subprocess
 import sys
 import threading
 import time
 
 import pymysql
+
+import processes
 
 # Others for comparison.
 ENGINE = os.environ.get("ENGINE", "Pantile")
@@ -37,15 +38,6 @@ def start(script, directory):
     subprocess.run([script, directory], check=True, stdout=subprocess.DEVNULL)
     with open(directory + "/pid") as file:
         return int(file.read())
-
-
-def is_there(process):
-    """Whether it has not ended yet: a killed process may have much to give back."""
-    try:
-        with open(f"/proc/{process}/stat") as file:
-            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 class Worker(threading.Thread):
@@ -215,9 +207,7 @@ def main():
         for thread in [*workers, definer]:
             thread.start()
         time.sleep(rand.uniform(0.2, 2.0))
-        os.kill(process, signal.SIGKILL)
-        while is_there(process):
-            time.sleep(0.01)
+        processes.kill(process)
         for thread in [*workers, definer]:
             thread.join()
             assert thread.error is None, f"before the kill: {thread.error!r}"

@@ -5,9 +5,7 @@ has the same rows.
 usage: replication.py START_SCRIPT STOP_SCRIPT DIRECTORY ROUNDS SEED
 """
 
-import os
 import random
-import signal
 import socket
 import subprocess
 import sys
@@ -15,6 +13,8 @@ import threading
 import time
 
 import pymysql
+
+import processes
 
 CLIENTS = 6
 GONE = (2006, 2013, 0, 1053, 1927)
@@ -42,16 +42,7 @@ class Server:
             self.process = int(file.read())
 
     def kill(self):
-        os.kill(self.process, signal.SIGKILL)
-        while self.is_there():
-            time.sleep(0.01)
-
-    def is_there(self):
-        try:
-            with open(f"/proc/{self.process}/stat") as file:
-                return file.read().rsplit(")", 1)[1].split()[0] != "Z"
-        except FileNotFoundError:
-            return False
+        processes.kill(self.process)
 
     def connect(self, database=None, autocommit=True):
         return pymysql.connect(unix_socket=self.directory + "/socket", user="root", database=database, autocommit=autocommit)

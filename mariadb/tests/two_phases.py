@@ -14,13 +14,14 @@ usage: two_phases.py START_SCRIPT STOP_SCRIPT DIRECTORY ROUNDS SEED
 import glob
 import os
 import random
-import signal
 import subprocess
 import sys
 import threading
 import time
 
 import pymysql
+
+import processes
 
 ENGINE = os.environ.get("ENGINE", "Pantile")
 BOTH, ALONE, XA_CLIENTS = 3, 2, 3
@@ -37,14 +38,6 @@ def start(script, directory, *options):
     subprocess.run([script, directory, *options], check=True, stdout=subprocess.DEVNULL)
     with open(directory + "/pid") as file:
         return int(file.read())
-
-
-def is_there(process):
-    try:
-        with open(f"/proc/{process}/stat") as file:
-            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 class Client(threading.Thread):
@@ -344,9 +337,7 @@ def main():
         for thread in threads:
             thread.start()
         time.sleep(rand.uniform(0.2, 1.5))
-        os.kill(process, signal.SIGKILL)
-        while is_there(process):
-            time.sleep(0.01)
+        processes.kill(process)
         for thread in threads:
             thread.join()
             assert thread.error is None, f"before the kill: {thread.error!r}"
