@@ -26,7 +26,7 @@ import time
 
 import pymysql
 
-import processes
+import servers
 
 CLIENTS, KEYS = 16, 6
 LEVELS = ["read-uncommitted", "read-committed", "repeatable-read", "serializable"]
@@ -71,12 +71,7 @@ def connect(directory, autocommit=True):
 
 
 def ask(directory, statement):
-    connection = connect(directory)
-    with connection.cursor() as cursor:
-        cursor.execute(statement)
-        answer = cursor.fetchall()
-    connection.close()
-    return answer
+    return servers.ask(connect(directory), [statement])
 
 
 def kill(directory):
@@ -86,7 +81,7 @@ def kill(directory):
         process = int(file.read())
     with open(f"/proc/{process}/cmdline") as file:
         assert f"--datadir={directory}/data" in file.read().split("\0"), f"{process} is not the server in {directory}"
-    processes.kill(process)
+    servers.kill(process)
 
 
 def client(directory, level):

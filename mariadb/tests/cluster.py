@@ -22,7 +22,7 @@ import time
 
 import pymysql
 
-import processes
+import servers
 
 ENGINE = os.environ.get("PANTILE_SHARD_ENGINE", "Pantile")
 CLIENTS = 6
@@ -60,7 +60,7 @@ class Cluster:
     def kill(self, part):
         with open(f"{self.directory}/{part}/pid") as file:
             process = int(file.read())
-        processes.kill(process)
+        servers.kill(process)
         if part == "front":
             for proxy in self.proxies:
                 with proxy.lock:
@@ -71,13 +71,7 @@ class Cluster:
                                read_timeout=LIMIT)
 
     def ask(self, part, *statements):
-        connection = self.connect(part)
-        with connection.cursor() as cursor:
-            for statement in statements:
-                cursor.execute(statement)
-            answer = cursor.fetchall()
-        connection.close()
-        return answer
+        return servers.ask(self.connect(part), statements)
 
     def resolve(self, seconds=20):
         """Returns whether nothing is left, and what was printed."""

@@ -19,7 +19,7 @@ import time
 
 import pymysql
 
-import processes
+import servers
 
 # Others for comparison.
 ENGINE = os.environ.get("ENGINE", "Pantile")
@@ -207,7 +207,7 @@ def main():
         for thread in [*workers, definer]:
             thread.start()
         time.sleep(rand.uniform(0.2, 2.0))
-        processes.kill(process)
+        servers.kill(process)
         for thread in [*workers, definer]:
             thread.join()
             assert thread.error is None, f"before the kill: {thread.error!r}"

@@ -14,7 +14,7 @@ import time
 
 import pymysql
 
-import processes
+import servers
 
 CLIENTS = 6
 GONE = (2006, 2013, 0, 1053, 1927)
@@ -42,19 +42,13 @@ class Server:
             self.process = int(file.read())
 
     def kill(self):
-        processes.kill(self.process)
+        servers.kill(self.process)
 
     def connect(self, database=None, autocommit=True):
         return pymysql.connect(unix_socket=self.directory + "/socket", user="root", database=database, autocommit=autocommit)
 
     def ask(self, *statements):
-        connection = self.connect()
-        with connection.cursor() as cursor:
-            for statement in statements:
-                cursor.execute(statement)
-            answer = cursor.fetchall()
-        connection.close()
-        return answer
+        return servers.ask(self.connect(), statements)
 
     def contents(self):
         connection = self.connect("rep")

@@ -21,7 +21,7 @@ import time
 
 import pymysql
 
-import processes
+import servers
 
 ENGINE = os.environ.get("ENGINE", "Pantile")
 BOTH, ALONE, XA_CLIENTS = 3, 2, 3
@@ -337,7 +337,7 @@ def main():
         for thread in threads:
             thread.start()
         time.sleep(rand.uniform(0.2, 1.5))
-        processes.kill(process)
+        servers.kill(process)
         for thread in threads:
             thread.join()
             assert thread.error is None, f"before the kill: {thread.error!r}"

@@ -19,3 +19,13 @@ def kill(process):
     os.kill(process, signal.SIGKILL)
     while is_there(process):
         time.sleep(0.005)
+
+
+def ask(connection, statements):
+    """The answer to the last of them; closes the connection."""
+    with connection.cursor() as cursor:
+        for statement in statements:
+            cursor.execute(statement)
+        answer = cursor.fetchall()
+    connection.close()
+    return answer
