@@ -120,6 +120,9 @@ pub enum Control {
     FreshHaveRead,
     /// A tuple that is left with an entry and without a version has the marks of gaps.
     GapMarks,
+    /// A reader waits until all clocks have passed it before it looks whether it needs marks
+    /// (I-33).
+    PastWritersWait,
     /// What a writer that moves has read of a table that was dropped or renamed counts
     /// as changed.
     DroppedAreChanged,
@@ -183,7 +186,7 @@ pub enum Control {
 
 impl Control {
     /// All of them, with their names on the command line.
-    pub const ALL: [(Control, &'static str); 77] = [
+    pub const ALL: [(Control, &'static str); 78] = [
         (Control::WatermarkAtRelease, "watermark-at-release"),
         (Control::LifeInChecksum, "life-in-checksum"),
         (Control::TombstonesStay, "tombstones-stay"),
@@ -235,6 +238,7 @@ impl Control {
         (Control::RangesReadAgain, "ranges-read-again"),
         (Control::FreshHaveRead, "fresh-have-read"),
         (Control::GapMarks, "gap-marks"),
+        (Control::PastWritersWait, "past-writers-wait"),
         (Control::DroppedAreChanged, "dropped-are-changed"),
         (Control::EntersAgain, "enters-again"),
         (Control::MovedAreLate, "moved-are-late"),

@@ -3,7 +3,8 @@
 //! `scripts/instructions` runs this under callgrind and counts only what [`measured`] does.
 //! Seeds are fixed and time is simulated, so two runs execute the same transactions.
 //!
-//! Arguments: the workload (`ycsb` or `tpcc`), the transactions to count (10,000).
+//! Arguments: the workload (`ycsb`, `tpcc`, or one of them with `-together`, where rows whose keys are
+//! known are the matter of one call), the transactions to count (10,000).
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -29,13 +30,18 @@ fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
     let workload = arguments.next().unwrap_or_default();
     let transactions = arguments.next().and_then(|number| number.parse().ok()).unwrap_or(10_000);
-    match workload.as_str() {
+    let (kind, together) = match workload.strip_suffix("-together") {
+        Some(kind) => (kind, true),
+        None => (workload.as_str(), false),
+    };
+    match kind {
         "ycsb" => {
             let mix = Mix { updates: 50, ..Mix::default() };
-            run(&Ycsb { tuples: 20_000, ops: 20, mix, theta: 0.0, seed: 1, ..Ycsb::default() }, transactions)
+            let ycsb = Ycsb { tuples: 20_000, ops: 20, mix, theta: 0.0, seed: 1, ..Ycsb::default() };
+            run(&Ycsb { together, ..ycsb }, transactions)
         }
-        "tpcc" => run(&Tpcc { scale: Scale::full(1), seed: 1 }, transactions),
-        _ => Err(Error::Setting("usage: instructions ycsb|tpcc [TRANSACTIONS]".into())),
+        "tpcc" => run(&Tpcc { scale: Scale::full(1), together, seed: 1 }, transactions),
+        _ => Err(Error::Setting("usage: instructions ycsb|tpcc[-together] [TRANSACTIONS]".into())),
     }
 }
 

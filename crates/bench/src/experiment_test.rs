@@ -37,7 +37,7 @@ fn settings(medium: Medium) -> Settings {
 }
 
 fn tpcc() -> Tpcc {
-    Tpcc { scale: Scale { warehouses: 1, items: 100, customers: 30 }, seed: 1 }
+    Tpcc { scale: Scale { warehouses: 1, items: 100, customers: 30 }, together: false, seed: 1 }
 }
 
 fn records<W: Workload>(workload: &W, settings: &Settings) -> Vec<Record> {
@@ -200,7 +200,7 @@ fn a_second_command_goes_on_with_the_database_of_the_first() {
     let notes = notes.0.into_inner().unwrap();
     assert!(notes[0].contains("left closed") && notes[0].contains("12 of 12"), "{notes:?}");
 
-    let larger = Tpcc { scale: Scale { warehouses: 2, ..tpcc().scale }, seed: 1 };
+    let larger = Tpcc { scale: Scale { warehouses: 2, ..tpcc().scale }, together: false, seed: 1 };
     let error = run_all(&larger, &settings, &context(), |_| ()).unwrap_err();
     assert!(error.to_string().contains("--warehouses 1"), "{error}");
 }

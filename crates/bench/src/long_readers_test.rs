@@ -48,7 +48,10 @@ fn readers_see_what_was_there_before_all_tuples_were_updated() {
 
 #[test]
 fn readers_see_orders_that_were_delivered_since() {
-    read_beside(&Tpcc { scale: Scale { warehouses: 1, items: 100, customers: 30 }, seed: 3 }, 500);
+    read_beside(
+        &Tpcc { scale: Scale { warehouses: 1, items: 100, customers: 30 }, together: false, seed: 3 },
+        500,
+    );
 }
 
 fn failure(error: Result<()>) -> String {

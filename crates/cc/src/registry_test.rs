@@ -63,6 +63,38 @@ fn the_first_safe_snapshot_is_above_everything_found() {
     assert!(ts >= newest, "{ts:?} misses {newest:?}");
 }
 
+/// A reader whose clock is ahead finds no writer. The one that begins behind its look, on a
+/// clock that is behind, must not write where the reader has read (I-33).
+#[test]
+fn writers_begin_above_a_reader_that_leaves_no_marks() {
+    let skew = Duration::from_millis(1);
+    let time = SimulatedTime::with_skew(skew);
+    let registry = Registry::new(Clock::simulated(100, time.clone()));
+    let begin = |how| registry.begin(how).expect("a slot");
+    time.run_ahead(skew);
+    let (reader, read) = begin(Begin::Reader);
+    time.run_ahead(Duration::ZERO);
+    assert!(registry.is_past_writers(reader, read));
+    let (writer, written) = begin(Begin::WriterAtBegin);
+    assert!(written > read, "{written:?} is written behind the back of a reader at {read:?}");
+    // Above it, nobody counts; below it, everybody who may yet write.
+    assert!(registry.is_past_writers(reader, read));
+    let (later, late) = begin(Begin::Reader);
+    assert!(!registry.is_past_writers(later, late));
+    registry.set_deciding(writer);
+    registry.set_moving(writer);
+    assert!(!registry.is_past_writers(later, late));
+    registry.release(writer);
+    assert!(registry.is_past_writers(later, late));
+    let (writer, _) = begin(Begin::LateWriter);
+    let (later, late) = begin(Begin::Reader);
+    assert!(registry.is_past_writers(later, late), "it will draw above");
+    registry.set_committing(writer);
+    assert!(!registry.is_past_writers(later, late), "it may have drawn below");
+    assert!(registry.draw_commit(writer, Timestamp::ZERO) > late);
+    assert!(registry.is_past_writers(later, late), "it has announced a bound above");
+}
+
 /// A commit that is refused leaves a timestamp that no clock shows yet. A reader
 /// that got one above it would be above writers that have found its mark (I-6).
 #[test]

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use pantile_base::Timestamp;
+use pantile_base::control::{Control, is_removed};
 use pantile_base::sync::atomic::{Ordering, fence};
 use smallvec::SmallVec;
 
@@ -16,6 +17,9 @@ use crate::registry::{COMMITTING, CommitsUnderWay, ENTERING, FREE, IDLE, MOVING,
 /// writer that ends before the scan reaches the writer's slot. Then an earlier
 /// scan of all slots has found the writer, or the writer began after that scan.
 const SCANS: usize = 2;
+
+/// As many slots may ever have been used at once for a look at all of them to be short.
+const FEW_SLOTS: usize = 32;
 
 impl Registry {
     /// The watermark as last computed. Every running or future transaction
@@ -78,6 +82,33 @@ impl Registry {
         let lowest = self.lowest(Some(except), |s, _| s.pending.load(Ordering::SeqCst));
         let lowest = lowest.unwrap_or(0).max(self.watermark().get());
         Timestamp::from_raw(self.safe.fetch_max(lowest, Ordering::SeqCst).max(lowest))
+    }
+
+    /// Whether no other transaction will publish at or below `ts` any more, as far as a
+    /// short look tells. The caller's transaction reads at `ts` and writes nothing.
+    pub fn is_past_writers(&self, slot: Slot, ts: Timestamp) -> bool {
+        if self.used.load(Ordering::Relaxed) > FEW_SLOTS {
+            return false;
+        }
+        // Whoever claims a slot behind the scan, or draws a bound behind it, draws above `ts`.
+        if !is_removed(Control::PastWritersWait) {
+            self.await_passed(ts);
+        }
+        fence(Ordering::SeqCst);
+        self.slots_used().iter().enumerate().filter(|(n, _)| *n != slot.index()).all(|(_, state)| {
+            match state.active.load(Ordering::SeqCst) {
+                FREE => true,
+                ENTERING => false,
+                _ => {
+                    // One that commits may have drawn the bound that it is about to announce.
+                    let is_drawing = state.appending.load(Ordering::SeqCst) >= COMMITTING;
+                    match state.pending.load(Ordering::SeqCst) {
+                        u64::MAX => !is_drawing,
+                        pending => pending > ts.get(),
+                    }
+                }
+            }
+        })
     }
 
     /// The transactions at or below `ts` that may yet commit. All of them write

@@ -196,6 +196,9 @@ pub struct YcsbArgs {
     /// Operations of a transaction.
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub ops: u32,
+    /// Reads, and changes, of a transaction in one call each, as by a program that knows its keys at the start.
+    #[arg(long)]
+    pub together: bool,
     /// Percent of the transactions that run --long-ops operations.
     #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = percent())]
     pub long_share: u32,
@@ -237,6 +240,9 @@ pub struct TpccArgs {
     /// Warehouses.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     pub warehouses: u16,
+    /// Read, change and insert the rows of one table in one call where their keys are known.
+    #[arg(long)]
+    pub together: bool,
     /// What all workloads share.
     #[command(flatten)]
     pub common: Common,

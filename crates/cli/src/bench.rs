@@ -40,6 +40,7 @@ pub fn ycsb(args: &YcsbArgs, stop: &AtomicBool) -> Result<(), Failure> {
         mix,
         theta: args.theta.unwrap_or(usual_theta),
         latest,
+        together: args.together,
         seed: args.common.seed,
     };
     workload.validate()?;
@@ -48,7 +49,8 @@ pub fn ycsb(args: &YcsbArgs, stop: &AtomicBool) -> Result<(), Failure> {
 
 /// Runs `pantile bench tpcc`.
 pub fn tpcc(args: &TpccArgs, stop: &AtomicBool) -> Result<(), Failure> {
-    let workload = Tpcc { scale: Scale::full(args.warehouses), seed: args.common.seed };
+    let workload =
+        Tpcc { scale: Scale::full(args.warehouses), together: args.together, seed: args.common.seed };
     run(&workload, &args.common, threads(&args.common), stop)
 }
 
@@ -57,7 +59,7 @@ pub fn ch(args: &ChArgs, stop: &AtomicBool) -> Result<(), Failure> {
     if args.common.threads.is_some() {
         return Err(Failure::misuse("ch has no --threads; give --oltp and --olap instead"));
     }
-    let tpcc = Tpcc { scale: Scale::full(args.warehouses), seed: args.common.seed };
+    let tpcc = Tpcc { scale: Scale::full(args.warehouses), together: false, seed: args.common.seed };
     let workload = Ch { tpcc, oltp: args.oltp.into(), olap: args.olap.into() };
     run(&workload, &args.common, workload.threads(), stop)
 }

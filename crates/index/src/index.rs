@@ -103,6 +103,18 @@ impl Index {
         dispatch!(self, tree => { check_key(tree, key); tree.get(key, mark) })
     }
 
+    /// The values of keys, looked up side by side, each at its own moment. Leaves no
+    /// marks: who relies on a key's absence looks for it again by [`Index::get`].
+    ///
+    /// # Panics
+    /// As [`Index::get`], and if `found` is not as long as `keys`.
+    pub fn get_many(&self, keys: &[&[u64]], found: &mut [Option<u64>]) {
+        dispatch!(self, tree => {
+            keys.iter().for_each(|key| check_key(tree, key));
+            tree.get_many(keys, found);
+        });
+    }
+
     /// Inserts an entry, unless its key is present or a reader newer than `ts`
     /// found the key absent.
     ///

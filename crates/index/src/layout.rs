@@ -65,6 +65,16 @@ pub(crate) trait Layout: Copy + Send + Sync + 'static {
     /// Prefetches the lines of the node at `addr` that a search reads.
     fn prefetch(&self, addr: usize);
 
+    /// Prefetches the line of the leaf at `addr` that tells where a key is in it.
+    fn prefetch_leaf_header(&self, addr: usize);
+
+    /// Prefetches the lines of a leaf, whose header is there, in which `key` is likely
+    /// to be found by [`Layout::find_near`].
+    fn prefetch_near(&self, leaf: Node<'_>, key: &[u64]);
+
+    /// Finds `key` in a leaf, first where it is likely to be.
+    fn find_near(&self, leaf: Node<'_>, key: &[u64]) -> Slot;
+
     /// The number of entries in the node.
     fn count(&self, node: Node<'_>) -> usize;
 

@@ -49,6 +49,7 @@ mod estimate;
 mod index;
 mod layout;
 mod lookup;
+mod many;
 mod merge;
 mod narrow;
 mod node;

@@ -1,11 +1,13 @@
 //! The layout for keys of exactly one word: two plain arrays.
 
+use std::ops::Range;
+
 use pantile_base::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::arena::Class;
 use crate::batch::Batch;
 use crate::layout::{Content, Layout, Slot};
-use crate::node::{HEADER, Locked, META, Node, Side, prefetch};
+use crate::node::{HEADER, HIGH, LOW, Locked, META, Node, Side, prefetch};
 use crate::search::{copy_in, lower_bound, shift_down, shift_up};
 
 /// Entries of a node. Unused key words hold the largest key, so that a search
@@ -14,6 +16,13 @@ const CAPACITY: usize = 64;
 const KEYS: usize = HEADER;
 const VALUES: usize = KEYS + CAPACITY;
 const WORDS: usize = VALUES + CAPACITY;
+/// Keys, and values, in a cache line.
+const LINE: usize = 8;
+/// How far off a guess of a key's position may be.
+const OFF: usize = 2;
+/// How many times the number of its entries the range of a leaf is wide at most for
+/// guesses to be good.
+const SPARSE: u64 = 4;
 const CLASS: Class = Class::holding(WORDS);
 const _: () = assert!(CLASS.words() == WORDS, "the node fills its size class");
 
@@ -29,6 +38,25 @@ fn keys(node: Node<'_>) -> &[AtomicU64] {
 #[inline(always)]
 fn values(node: Node<'_>) -> &[AtomicU64] {
     &node.words()[VALUES..VALUES + CAPACITY]
+}
+
+impl Narrow {
+    /// The positions in a leaf, from the start of a cache line on and never none, around the
+    /// one that a key would have if the keys were evenly distributed over the range of the
+    /// leaf. `None` if gaps prevail: then that says little.
+    #[inline(always)]
+    fn guess(&self, leaf: Node<'_>, key: u64) -> Option<Range<usize>> {
+        let count = self.count(leaf);
+        let is_bounded = leaf.has_fence(Side::Low) && leaf.has_fence(Side::High);
+        let (low, high) = (leaf.get(LOW), leaf.get(HIGH));
+        let (width, from_low) = (high.wrapping_sub(low), key.wrapping_sub(low));
+        if !is_bounded || width > SPARSE * count as u64 || from_low >= width {
+            return None;
+        }
+        let likely = (from_low * count as u64 / width) as usize;
+        let start = likely.saturating_sub(OFF) / LINE * LINE;
+        Some(start..(likely + OFF + 1).next_multiple_of(LINE).min(count))
+    }
 }
 
 impl Layout for Narrow {
@@ -47,6 +75,39 @@ impl Layout for Narrow {
     #[inline(always)]
     fn prefetch(&self, addr: usize) {
         prefetch(addr, WORDS / 8);
+    }
+
+    #[inline(always)]
+    fn prefetch_leaf_header(&self, addr: usize) {
+        prefetch(addr, HEADER / 8);
+    }
+
+    #[inline(always)]
+    fn prefetch_near(&self, leaf: Node<'_>, key: &[u64]) {
+        match self.guess(leaf, key[0]) {
+            Some(window) => {
+                let lines = window.len().div_ceil(LINE);
+                prefetch(keys(leaf)[window.start..].as_ptr().addr(), lines);
+                prefetch(values(leaf)[window.start..].as_ptr().addr(), lines);
+            }
+            None => self.prefetch(leaf.words().as_ptr().addr()),
+        }
+    }
+
+    #[inline(always)]
+    fn find_near(&self, leaf: Node<'_>, key: &[u64]) -> Slot {
+        let is_inside = |window: &Range<usize>| {
+            let (first, last) = (&keys(leaf)[window.start], &keys(leaf)[window.end - 1]);
+            first.load(Relaxed) <= key[0] && key[0] <= last.load(Relaxed)
+        };
+        match self.guess(leaf, key[0]).filter(is_inside) {
+            Some(window) => {
+                let pos = window.start + lower_bound(&keys(leaf)[window], key[0]);
+                let found = keys(leaf).get(pos).is_some_and(|found| found.load(Relaxed) == key[0]);
+                Slot { pos, found }
+            }
+            None => self.find(leaf, key),
+        }
     }
 
     #[inline(always)]

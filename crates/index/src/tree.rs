@@ -75,7 +75,7 @@ impl<L: Layout> Tree<L> {
     /// # Safety
     /// `addr` is the address of a node of this tree's class and arena (I2).
     #[inline(always)]
-    unsafe fn node(&self, addr: usize) -> Node<'_> {
+    pub(crate) unsafe fn node(&self, addr: usize) -> Node<'_> {
         // SAFETY: the arena outlives the tree (I1); the rest is by the
         // contract.
         unsafe { Node::at(addr, self.layout.class().words()) }

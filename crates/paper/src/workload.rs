@@ -73,7 +73,7 @@ impl Work {
     /// The errors of the run.
     pub fn run(&self, settings: &Settings, context: &Context<'_>, each: impl FnMut(Record)) -> Result<()> {
         let seed = settings.seed;
-        let tpcc = |warehouses| Tpcc { scale: Scale::full(warehouses), seed };
+        let tpcc = |warehouses| Tpcc { scale: Scale::full(warehouses), together: false, seed };
         let ycsb = |tuples, ops, updates, theta| Ycsb {
             tuples,
             tuple_bytes: TUPLE_BYTES,

@@ -64,12 +64,12 @@ pub(crate) fn checksum(seed: u64, bytes: &[u8]) -> u32 {
 
 #[inline]
 pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+    u32::from_le_bytes(*bytes[at..].first_chunk().expect("four bytes"))
 }
 
 #[inline]
 pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    u64::from(u32_at(bytes, at)) | (u64::from(u32_at(bytes, at + 4)) << 32)
+    u64::from_le_bytes(*bytes[at..].first_chunk().expect("eight bytes"))
 }
 
 /// The start of the medium, written once when the database is created.

@@ -25,7 +25,7 @@ fn context() -> Context<'static> {
 
 fn ch() -> Ch {
     let scale = Scale { warehouses: 2, items: 300, customers: 30 };
-    Ch { tpcc: Tpcc { scale, seed: 42 }, oltp: 1, olap: 1 }
+    Ch { tpcc: Tpcc { scale, together: false, seed: 42 }, oltp: 1, olap: 1 }
 }
 
 fn empty() -> Database {

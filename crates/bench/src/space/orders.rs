@@ -41,7 +41,7 @@ pub(super) struct Orders {
 
 impl Orders {
     pub fn load(db: Database, seed: u64) -> Result<Self> {
-        let tpcc = Tpcc { scale: Scale::full(1), seed };
+        let tpcc = Tpcc { scale: Scale::full(1), together: false, seed };
         let context = load::Context { threads: 1, stop: &AtomicBool::new(false), observer: &Silent };
         let data = tpcc.load(&db, &context)?;
         let client = tpcc.clients(&db, &data, 1, Isolation::Serializable)?.remove(0);

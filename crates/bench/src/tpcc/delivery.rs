@@ -1,7 +1,8 @@
 //! Delivery, clause 2.7: delivers the oldest open order of every district of
 //! a warehouse, all in one transaction.
 
-use pantile::{Range, Transaction, Value};
+use pantile::{Range, RowEdit, Transaction, Value};
+use smallvec::SmallVec;
 
 use super::load::now;
 use super::scale::DISTRICTS;
@@ -58,14 +59,21 @@ fn deliver(
     expect_changed(changed, "the order", &key)?;
 
     let mut total = 0i64;
-    for number in 1..=lines {
-        let key = [key[0], key[1], key[2], number.into()];
-        let changed = txn.modify(&tables.order_line, &key, |row| {
-            total += row.get::<i64>(order_line::OL_AMOUNT)?;
-            row.set(order_line::OL_DELIVERY_D, date)?;
-            Ok(true)
-        })?;
-        expect_changed(changed, "the order line", &key)?;
+    let mut deliver = |row: &mut RowEdit<'_>| {
+        total += row.get::<i64>(order_line::OL_AMOUNT)?;
+        row.set(order_line::OL_DELIVERY_D, date)?;
+        Ok(true)
+    };
+    let of_line = |number: u8| [key[0], key[1], key[2], number.into()];
+    if session.together {
+        let keys: SmallVec<[_; 15]> = (1..=lines).map(of_line).collect();
+        let changed = txn.modify_many(&tables.order_line, &keys, |_, row| deliver(row))?;
+        expect_changed(changed == u64::from(lines), "a line of the order", &key)?;
+    } else {
+        for number in 1..=lines {
+            let changed = txn.modify(&tables.order_line, &of_line(number), &mut deliver)?;
+            expect_changed(changed, "the order line", &of_line(number))?;
+        }
     }
 
     let key = [w, d, c.into()];

@@ -41,6 +41,9 @@ use schema::{Tables, loaded};
 pub struct Tpcc {
     /// The size of the data.
     pub scale: Scale,
+    /// Whether rows of one table whose keys are known are read, changed and inserted by one
+    /// call.
+    pub together: bool,
     /// Seed of all random numbers.
     pub seed: u64,
 }
@@ -195,7 +198,7 @@ impl Client {
         // The constants are those of the run, the same for all its clients.
         let constants = Constants::for_run(data.c_last, &mut Random::new(tpcc.seed, u64::MAX - 1));
         let mut random = Random::new(tpcc.seed, (1 << 32) + n as u64);
-        let session = Session::new(db, &data.tables, isolation, n as u32)?;
+        let session = Session::new(db, &data.tables, isolation, tpcc.together, n as u32)?;
         let homes = homes(n, count, tpcc.scale.warehouses);
         let input = Input::Delivery(delivery::Input::draw(&mut random, homes[0]));
         let (scale, deck) = (tpcc.scale, Deck::default());

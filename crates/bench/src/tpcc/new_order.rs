@@ -2,7 +2,8 @@
 
 use std::hint::black_box;
 
-use pantile::{Transaction, Value};
+use pantile::{Row, RowEdit, Transaction, Value};
+use smallvec::SmallVec;
 
 use super::load::now;
 use super::random::{Constants, Text, non_uniform};
@@ -102,63 +103,103 @@ pub(super) fn attempt(session: &mut Session, input: &Input) -> Result<Outcome> {
     txn.insert(&tables.order, &[w, d, o, c, now(), Value::Null, count, u8::from(all_local).into()])?;
     txn.insert(&tables.new_order, &[w, d, o])?;
 
-    let mut total = 0i64;
-    for (n, line) in lines.iter().enumerate() {
-        let Some(item) = txn.get(&tables.item, &[line.item.into()])? else {
-            txn.rollback();
-            return Ok(Outcome::RolledBack);
-        };
-        let amount = i64::from(line.quantity) * item.get::<i64>(item::I_PRICE)?;
-        let original = item.get::<&str>(item::I_DATA)?.contains("ORIGINAL");
-        black_box(item.get::<&str>(item::I_NAME)?);
-        total += amount;
-        let info = take_from_stock(&mut txn, session, input, line, original)?;
-        let row = [
-            w,
-            d,
-            o,
-            (n as u8 + 1).into(),
-            line.item.into(),
-            line.supply.into(),
-            Value::Null,
-            line.quantity.into(),
-            amount.into(),
-            info.as_str().into(),
-        ];
-        txn.insert(&tables.order_line, &row)?;
-    }
+    let Some(total) = order_lines(&mut txn, session, input, number)? else {
+        txn.rollback();
+        return Ok(Outcome::RolledBack);
+    };
     black_box(total * (10_000 - discount) * (10_000 + tax) / 100_000_000);
     txn.commit()?;
     Ok(Outcome::Committed)
 }
 
+/// Enters the lines; gives the sum of their amounts, or `None` if an item does not exist.
+fn order_lines(txn: &mut Transaction, session: &Session, input: &Input, number: u32) -> Result<Option<i64>> {
+    let (tables, lines) = (&session.tables, &input.lines[..input.count]);
+    let mut total = 0;
+    let mut offers = [Offer::default(); MAX_LINES];
+    let mut infos = [Text::EMPTY; MAX_LINES];
+    if session.together {
+        let items: SmallVec<[_; MAX_LINES]> = lines.iter().map(|line| [line.item.into()]).collect();
+        for ((row, offer), line) in txn.get_many(&tables.item, &items)?.iter().zip(&mut offers).zip(lines) {
+            let Some(row) = row else { return Ok(None) };
+            *offer = Offer::of(row, line)?;
+        }
+        let stocks: SmallVec<[_; MAX_LINES]> =
+            lines.iter().map(|line| [line.supply.into(), line.item.into()]).collect();
+        let changed = txn.modify_many(&tables.stock, &stocks, |n, row| {
+            infos[n] = take(row, input, &lines[n], &offers[n])?;
+            Ok(true)
+        })?;
+        expect_changed(changed == lines.len() as u64, "the stock of an order", &[number.into()])?;
+        let rows = (0..lines.len()).map(|n| line_row(input, number, n, &offers[n], &infos[n]));
+        txn.insert_many(&tables.order_line, rows)?;
+        return Ok(Some(offers.iter().map(|offer| offer.amount).sum()));
+    }
+    for (n, line) in lines.iter().enumerate() {
+        let Some(row) = txn.get(&tables.item, &[line.item.into()])? else { return Ok(None) };
+        let offer = Offer::of(&row, line)?;
+        total += offer.amount;
+        let key = [line.supply.into(), line.item.into()];
+        let mut info = Text::EMPTY;
+        let changed = txn.modify(&tables.stock, &key, |row| {
+            info = take(row, input, line, &offer)?;
+            Ok(true)
+        })?;
+        expect_changed(changed, "the stock", &key)?;
+        txn.insert(&tables.order_line, &line_row(input, number, n, &offer, &info))?;
+    }
+    Ok(Some(total))
+}
+
+/// What an item costs, in the quantity of a line.
+#[derive(Clone, Copy, Default)]
+struct Offer {
+    amount: i64,
+    is_original: bool,
+}
+
+impl Offer {
+    fn of(item: &Row<'_>, line: &Line) -> Result<Self> {
+        black_box(item.get::<&str>(item::I_NAME)?);
+        Ok(Self {
+            amount: i64::from(line.quantity) * item.get::<i64>(item::I_PRICE)?,
+            is_original: item.get::<&str>(item::I_DATA)?.contains("ORIGINAL"),
+        })
+    }
+}
+
+fn line_row<'v>(input: &Input, number: u32, n: usize, offer: &Offer, info: &'v Text<24>) -> [Value<'v>; 10] {
+    let line = &input.lines[n];
+    [
+        input.w.into(),
+        input.d.into(),
+        number.into(),
+        (n as u8 + 1).into(),
+        line.item.into(),
+        line.supply.into(),
+        Value::Null,
+        line.quantity.into(),
+        offer.amount.into(),
+        info.as_str().into(),
+    ]
+}
+
 /// Takes the quantity of a line from stock; gives the text that goes into the line.
-fn take_from_stock(
-    txn: &mut Transaction,
-    session: &Session,
-    input: &Input,
-    line: &Line,
-    original: bool,
-) -> Result<Text<24>> {
-    let key = [line.supply.into(), line.item.into()];
+fn take(row: &mut RowEdit<'_>, input: &Input, line: &Line, offer: &Offer) -> pantile::Result<Text<24>> {
     let wanted = i32::from(line.quantity);
     let mut info = Text::EMPTY;
-    let changed = txn.modify(&session.tables.stock, &key, |row| {
-        info.push(row.get::<&str>(stock::S_DIST_01 + usize::from(input.d) - 1)?);
-        let brand = original && row.get::<&str>(stock::S_DATA)?.contains("ORIGINAL");
-        black_box(if brand { 'B' } else { 'G' });
-        let left = row.get::<i32>(stock::S_QUANTITY)? - wanted;
-        row.set(stock::S_QUANTITY, (if left >= 10 { left } else { left + 91 }).into())?;
-        let ytd: u32 = row.get(stock::S_YTD)?;
-        row.set(stock::S_YTD, (ytd + u32::from(line.quantity)).into())?;
-        let orders: u32 = row.get(stock::S_ORDER_CNT)?;
-        row.set(stock::S_ORDER_CNT, (orders + 1).into())?;
-        if line.supply != input.w {
-            let remote: u32 = row.get(stock::S_REMOTE_CNT)?;
-            row.set(stock::S_REMOTE_CNT, (remote + 1).into())?;
-        }
-        Ok(true)
-    })?;
-    expect_changed(changed, "the stock", &key)?;
+    info.push(row.get::<&str>(stock::S_DIST_01 + usize::from(input.d) - 1)?);
+    let brand = offer.is_original && row.get::<&str>(stock::S_DATA)?.contains("ORIGINAL");
+    black_box(if brand { 'B' } else { 'G' });
+    let left = row.get::<i32>(stock::S_QUANTITY)? - wanted;
+    row.set(stock::S_QUANTITY, (if left >= 10 { left } else { left + 91 }).into())?;
+    let ytd: u32 = row.get(stock::S_YTD)?;
+    row.set(stock::S_YTD, (ytd + u32::from(line.quantity)).into())?;
+    let orders: u32 = row.get(stock::S_ORDER_CNT)?;
+    row.set(stock::S_ORDER_CNT, (orders + 1).into())?;
+    if line.supply != input.w {
+        let remote: u32 = row.get(stock::S_REMOTE_CNT)?;
+        row.set(stock::S_REMOTE_CNT, (remote + 1).into())?;
+    }
     Ok(info)
 }

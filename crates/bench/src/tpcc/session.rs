@@ -14,6 +14,8 @@ pub struct Session {
     pub(super) tables: Tables,
     writing: TransactionOptions,
     reading: TransactionOptions,
+    /// Rows of one table whose keys are known are the matter of one call.
+    pub(super) together: bool,
     /// This client's stream of HISTORY and the number of its next payment.
     pub(super) history: (u32, u32),
     /// Numbers found by a scan.
@@ -25,12 +27,18 @@ impl Session {
     ///
     /// # Errors
     /// Those of the engine.
-    pub fn new(db: &Database, tables: &Tables, isolation: Isolation, stream: u32) -> Result<Self> {
+    pub fn new(
+        db: &Database,
+        tables: &Tables,
+        isolation: Isolation,
+        together: bool,
+        stream: u32,
+    ) -> Result<Self> {
         let writing = TransactionOptions::new().isolation(isolation);
         let reading = TransactionOptions::new().isolation(isolation).read_only(true);
         let (db, tables) = (db.clone(), tables.clone());
-        let mut session =
-            Self { db, tables, writing, reading, history: (stream, 0), found: Vec::with_capacity(512) };
+        let (history, found) = ((stream, 0), Vec::with_capacity(512));
+        let mut session = Self { db, tables, writing, reading, together, history, found };
         session.history.1 = session.next_payment()?;
         Ok(session)
     }

@@ -8,7 +8,7 @@ use pantile::{Range, Value};
 use super::scale::DISTRICTS;
 use super::schema::{district, order_line, stock};
 use super::session::{Session, expect};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::runner::Outcome;
 use pantile_testkit::Random;
 
@@ -46,11 +46,20 @@ pub(super) fn attempt(session: &mut Session, input: &Input) -> Result<Outcome> {
     items.dedup();
 
     let mut low = 0;
-    for &item in items.iter() {
-        let key = [w, item.into()];
-        let quantity: i64 =
-            expect(txn.get(&tables.stock, &key)?, "the stock", &key)?.get(stock::S_QUANTITY)?;
+    let mut count = |row, key: &[Value<'_>]| {
+        let quantity: i64 = expect(row, "the stock", key)?.get(stock::S_QUANTITY)?;
         low += u32::from(quantity < input.threshold);
+        Ok::<(), Error>(())
+    };
+    if session.together {
+        let keys: Vec<_> = items.iter().map(|item| [w, (*item).into()]).collect();
+        let rows = txn.get_many(&tables.stock, &keys)?;
+        rows.into_iter().zip(&keys).try_for_each(|(row, key)| count(row, key))?;
+    } else {
+        for &item in items.iter() {
+            let key = [w, item.into()];
+            count(txn.get(&tables.stock, &key)?, &key)?;
+        }
     }
     black_box(low);
     txn.commit()?;

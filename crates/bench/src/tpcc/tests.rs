@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use pantile::{Database, MediumKind, Options, Range};
+use pantile::{Database, MediumKind, Options, OwnedValue, Range};
 
 use super::*;
 use crate::load::Silent;
@@ -18,7 +18,7 @@ fn context() -> Context<'static> {
 }
 
 fn tpcc() -> Tpcc {
-    Tpcc { scale: SCALE, seed: 42 }
+    Tpcc { scale: SCALE, together: false, seed: 42 }
 }
 
 fn loaded() -> (Database, Data) {
@@ -38,6 +38,34 @@ fn assert_consistent(db: &Database, data: &Data) {
 
 fn count(db: &Database, table: &pantile::Table) -> usize {
     db.begin_read().unwrap().scan(table, Range::all()).unwrap().count()
+}
+
+/// One call for many rows does what a call for each does.
+#[test]
+fn rows_together_end_up_the_same() {
+    let after = [false, true].map(|together| {
+        let (db, data) = loaded();
+        let tpcc = Tpcc { together, ..tpcc() };
+        let mut client = tpcc.clients(&db, &data, 1, Isolation::Serializable).unwrap().remove(0);
+        for _ in 0..500 {
+            client.draw();
+            client.attempt().unwrap();
+        }
+        assert_consistent(&db, &data);
+        let txn = db.begin_read().unwrap();
+        let t = &data.tables;
+        [&t.warehouse, &t.district, &t.customer, &t.order, &t.new_order, &t.stock, &t.order_line].map(
+            |table| {
+                let values = |row: pantile::Result<pantile::Row<'_>>| row.unwrap().to_values().unwrap();
+                let rows = txn.scan(table, Range::all()).unwrap().map(values);
+                // Moments differ.
+                let is_moment = |value: &OwnedValue| matches!(value, OwnedValue::Timestamp(_));
+                rows.map(|row| row.into_iter().filter(|value| !is_moment(value)).collect::<Vec<_>>())
+                    .collect::<Vec<_>>()
+            },
+        )
+    });
+    assert_eq!(after[0], after[1]);
 }
 
 #[test]
@@ -75,7 +103,7 @@ fn loading_gives_the_same_data_on_any_number_of_threads() {
 fn a_database_is_found_again_only_when_it_is_complete_and_of_this_size() {
     let (db, data) = loaded();
     assert!(matches!(tpcc().find(&db).unwrap(), Found::Complete(_)));
-    let larger = Tpcc { scale: Scale { warehouses: 3, ..SCALE }, seed: 1 };
+    let larger = Tpcc { scale: Scale { warehouses: 3, ..SCALE }, together: false, seed: 1 };
     let Found::Other(what) = larger.find(&db).unwrap() else { panic!("found") };
     assert!(what.contains("--warehouses 2"), "{what}");
     db.run(|txn| txn.delete(&data.tables.loaded, &[0u8.into()])).unwrap();
@@ -151,7 +179,7 @@ fn a_new_order_takes_from_stock_and_advances_the_district() {
 #[test]
 fn deliveries_empty_the_list_of_open_orders_and_then_do_nothing() {
     let (db, data) = loaded();
-    let mut session = Session::new(&db, &data.tables, Isolation::Serializable, 0).unwrap();
+    let mut session = Session::new(&db, &data.tables, Isolation::Serializable, false, 0).unwrap();
     let mut random = Random::new(1, 1);
     for _ in 0..20 {
         delivery::attempt(&mut session, &delivery::Input::draw(&mut random, 2)).unwrap();

@@ -5,7 +5,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use pantile::{Database, Isolation, Range, Row, Table, Transaction, TransactionOptions};
+use pantile::{Database, Isolation, Range, Row, RowEdit, Table, Transaction, TransactionOptions, Value};
 
 use super::data::{Data, FIELD};
 use super::keys::Keys;
@@ -73,6 +73,9 @@ pub struct Client {
     field: Vec<u8>,
     /// Keys up to here were loaded and are there.
     loaded: u64,
+    /// Whether operations of a kind are one call.
+    together: bool,
+    batch: Batch,
 }
 
 impl Client {
@@ -107,6 +110,8 @@ impl Client {
             scan_from: 0,
             field,
             loaded: ycsb.tuples,
+            together: ycsb.together,
+            batch: Batch::default(),
         }
     }
 
@@ -159,12 +164,75 @@ impl Client {
             }
             Op::Rmw(key, word) => (key, modify(txn, table, key, word, &mut self.field)?),
         };
-        // A key beyond those loaded may be of an insert that has not committed.
-        if found || key >= self.loaded {
-            Ok(())
-        } else {
-            Err(Error::Missing { what: "the tuple", key: key.to_string() })
+        self.expect(key, found)
+    }
+
+    /// A key beyond those loaded may be of an insert that has not committed.
+    fn expect(&self, key: u64, found: bool) -> Result<()> {
+        match found || key >= self.loaded {
+            true => Ok(()),
+            false => Err(Error::Missing { what: "the tuple", key: key.to_string() }),
         }
+    }
+
+    /// The operations, with one call for all reads and one for all changes.
+    fn run_together(&mut self, txn: &mut Transaction) -> Result<()> {
+        let mut batch = std::mem::take(&mut self.batch);
+        batch.clear();
+        for n in 0..self.ops.len() {
+            match self.ops[n] {
+                Op::Read(key) => batch.reads.push([Value::UInt(key)]),
+                op @ (Op::Update(key, _) | Op::Rmw(key, _)) => {
+                    batch.changes.push(Change { key, op, found: false });
+                    batch.changed.push([Value::UInt(key)]);
+                }
+                op => self.run(txn, op)?,
+            }
+        }
+        for (row, key) in txn.get_many(&self.table, &batch.reads)?.iter().zip(&batch.reads) {
+            row.as_ref().map(look_at).transpose()?;
+            if let [Value::UInt(key)] = key {
+                self.expect(*key, row.is_some())?;
+            }
+        }
+        let Batch { changes, changed, .. } = &mut batch;
+        let field = &mut self.field;
+        txn.modify_many(&self.table, changed, |n, row| {
+            let Change { op, found, .. } = &mut changes[n];
+            *found = true;
+            match *op {
+                Op::Rmw(_, change) => change_word(row, change, field)?,
+                Op::Update(_, word) => row.set(FIELD, write_word(field, word).into())?,
+                _ => return Ok(false),
+            }
+            Ok(true)
+        })?;
+        changes.iter().try_for_each(|change| self.expect(change.key, change.found))?;
+        self.batch = batch;
+        Ok(())
+    }
+}
+
+/// The operations of a transaction by kind, kept from one to the next.
+#[derive(Default)]
+struct Batch {
+    reads: Vec<[Value<'static>; 1]>,
+    changes: Vec<Change>,
+    /// Their keys.
+    changed: Vec<[Value<'static>; 1]>,
+}
+
+struct Change {
+    key: u64,
+    op: Op,
+    found: bool,
+}
+
+impl Batch {
+    fn clear(&mut self) {
+        self.reads.clear();
+        self.changes.clear();
+        self.changed.clear();
     }
 }
 
@@ -182,14 +250,15 @@ fn modify(
     change: u64,
     field: &mut [u8],
 ) -> pantile::Result<bool> {
-    txn.modify(table, &[key.into()], |row| {
-        field.copy_from_slice(row.get(FIELD)?);
-        for (byte, change) in field.iter_mut().zip(change.to_le_bytes()) {
-            *byte ^= change;
-        }
-        row.set(FIELD, (&*field).into())?;
-        Ok(true)
-    })
+    txn.modify(table, &[key.into()], |row| change_word(row, change, field).map(|()| true))
+}
+
+fn change_word(row: &mut RowEdit<'_>, change: u64, field: &mut [u8]) -> pantile::Result<()> {
+    field.copy_from_slice(row.get(FIELD)?);
+    for (byte, change) in field.iter_mut().zip(change.to_le_bytes()) {
+        *byte ^= change;
+    }
+    row.set(FIELD, (&*field).into())
 }
 
 /// Looks at every byte of the field.
@@ -257,8 +326,12 @@ impl runner::Client for Client {
             return Ok(Outcome::Committed);
         }
         let mut txn = self.db.begin_with(self.options)?;
-        for n in 0..self.ops.len() {
-            self.run(&mut txn, self.ops[n])?;
+        if self.together {
+            self.run_together(&mut txn)?;
+        } else {
+            for n in 0..self.ops.len() {
+                self.run(&mut txn, self.ops[n])?;
+            }
         }
         txn.commit()?;
         Ok(Outcome::Committed)

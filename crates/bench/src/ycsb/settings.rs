@@ -67,6 +67,10 @@ pub struct Ycsb {
     pub theta: f64,
     /// Whether the latest keys are the frequent ones.
     pub latest: bool,
+    /// Whether the reads of a transaction are one call, and its updates and its
+    /// read-modify-writes one each, as a program would that knows its keys at the start.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub together: bool,
     /// Seed of all random numbers.
     #[serde(skip)]
     pub seed: u64,
@@ -86,6 +90,7 @@ impl Default for Ycsb {
             mix: Mix { updates: 50, ..Mix::default() },
             theta: 0.0,
             latest: false,
+            together: false,
             seed: 42,
         }
     }

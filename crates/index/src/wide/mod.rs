@@ -126,6 +126,19 @@ impl Layout for Wide {
         prefetch(addr, PREFETCH_LINES);
     }
 
+    #[inline(always)]
+    fn prefetch_leaf_header(&self, addr: usize) {
+        self.prefetch(addr);
+    }
+
+    #[inline(always)]
+    fn prefetch_near(&self, _: Node<'_>, _: &[u64]) {}
+
+    #[inline(always)]
+    fn find_near(&self, leaf: Node<'_>, key: &[u64]) -> Slot {
+        self.find(leaf, key)
+    }
+
     #[inline]
     fn count(&self, node: Node<'_>) -> usize {
         Shape::of(node).count.min(self.class.words())

@@ -63,6 +63,15 @@ fn check_scan(index: &Index, model: &Model, rng: &mut Random, source: KeySource)
     }
 }
 
+/// Keys that are there and keys that are not, by one call.
+fn check_many(index: &Index, model: &Model, rng: &mut Random, source: KeySource) {
+    let keys: Vec<Key> = (0..rng.below(40)).map(|_| source(rng)).collect();
+    let slices: Vec<&[u64]> = keys.iter().map(Vec::as_slice).collect();
+    let mut found = vec![Some(u64::MAX); keys.len()];
+    index.get_many(&slices, &mut found);
+    assert!(found.iter().zip(&keys).all(|(found, key)| *found == model.get(key).copied()), "{keys:?}");
+}
+
 fn step(index: &Index, model: &mut Model, rng: &mut Random, source: KeySource, inserts: u64) {
     let (key, value) = (source(rng), rng.word());
     if rng.below(10) < inserts {
@@ -89,6 +98,9 @@ fn run(max_key_words: usize, source: KeySource, seed: u64) {
     for inserts in [9, 5, 1, 0, 7] {
         for i in 0..steps(8000) {
             step(&index, &mut model, &mut rng, source, inserts);
+            if i % steps(20) == 0 {
+                check_many(&index, &model, &mut rng, source);
+            }
             if i % steps(200) == 0 {
                 check_scan(&index, &model, &mut rng, source);
             }

@@ -69,6 +69,10 @@ fn merge_against_get() {
                 for key in (0..2 * LEAF).step_by(16) {
                     assert_eq!(index.get(&[key], None), Some(key));
                 }
+                let keys = [8, 40, 72, 104].map(|key| [key]);
+                let mut found = [None; 4];
+                index.get_many(&keys.each_ref().map(|key| &key[..]), &mut found);
+                assert_eq!(found, keys.map(|[key]| Some(key)));
                 let found = scan(&index, 0, 2 * LEAF, Direction::Forward, None);
                 assert!((0..2 * LEAF).step_by(8).all(|key| found.contains(&key)), "{found:?}");
             })

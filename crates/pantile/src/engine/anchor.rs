@@ -59,6 +59,7 @@ impl Anchor {
 
     /// Whether it names a row, if every deleted tuple is gone for good and none
     /// is locked.
+    #[inline]
     pub fn is_row(self) -> bool {
         self.0 >> OWNER_SHIFT == 0 && self.0 != 0
     }

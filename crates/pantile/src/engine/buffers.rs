@@ -1,10 +1,8 @@
 //! What a transaction keeps to itself until it commits, slot by slot.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use foldhash::fast::FixedState;
 use pantile_base::control::{Control, is_removed};
 use pantile_base::limits::TRANSACTION_SLOTS;
 use pantile_base::sync::Mutex;
@@ -13,6 +11,7 @@ use pantile_base::{Address, TableId, Timestamp, TupleId, return_free_memory};
 use pantile_cc::Slot;
 use pantile_reclaim::OldVersion;
 
+use crate::engine::by_tuple::ByTuple;
 use crate::engine::flights::Flight;
 use crate::engine::holders::Holder;
 use crate::engine::read_set::ReadSet;
@@ -100,7 +99,7 @@ pub(crate) struct Buffers {
     pub depends: RefCell<Vec<Flight>>,
     /// Their timestamps, as a row.
     pub dependencies: Vec<u8>,
-    pub by_tuple: HashMap<(TableId, TupleId), u32, FixedState>,
+    pub by_tuple: ByTuple,
     /// Rows to be written, one after the other.
     pub rows: Vec<u8>,
     pub undo: Vec<Undo>,
@@ -184,14 +183,14 @@ impl Buffers {
             Undo::Unlock | Undo::Restore { .. } => None,
         });
         let keys = entries.chain(&self.stale).map(StaleEntry::key_bytes).sum::<u64>();
-        let map = map_bytes(self.by_tuple.capacity(), size_of::<((TableId, TupleId), u32)>());
         let lists =
             bytes_of(&self.tables) + bytes_of(&self.writes) + bytes_of(&self.undo) + bytes_of(&self.stale);
         let kept = bytes_of(&self.savepoints) + bytes_of(&self.freed);
         let commit = bytes_of(&self.appends) + bytes_of(&self.addresses) + bytes_of(&self.superseded);
         let rows = bytes_of(&self.rows);
-        self.bytes =
-            keys + (size_of::<Self>() + map + lists + kept + self.reads.count() + commit + rows) as u64;
+        self.bytes = keys
+            + (size_of::<Self>() + self.by_tuple.bytes() + lists + kept + self.reads.count() + commit + rows)
+                as u64;
         self.total()
     }
 
@@ -201,13 +200,7 @@ impl Buffers {
 
     #[inline]
     pub fn clear(&mut self) {
-        // Clearing a map takes time by its capacity, and one large transaction
-        // must not slow down all that follow.
-        if self.by_tuple.capacity() > 64 * (self.writes.len() + 16) {
-            self.by_tuple = HashMap::default();
-        } else {
-            self.by_tuple.clear();
-        }
+        self.by_tuple.clear(self.writes.len());
         self.writes.clear();
         self.reads.clear();
         self.depends.get_mut().clear();
@@ -233,13 +226,6 @@ impl Buffers {
     fn count_grown(&mut self) -> u64 {
         self.grown().unwrap_or_else(|| self.total())
     }
-}
-
-/// Bytes of a hash map with room for `capacity` entries of this size: it fills
-/// seven eighths of a power of two of places, each with a byte of its own.
-fn map_bytes(capacity: usize, entry: usize) -> usize {
-    let places = if capacity == 0 { 0 } else { (capacity * 8 / 7).next_power_of_two() };
-    places * (entry + 1)
 }
 
 /// The holder of a slot, and its buffers. One lock for both: a transaction takes it when

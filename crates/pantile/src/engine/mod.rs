@@ -4,6 +4,7 @@
 pub(crate) mod alarm;
 pub(crate) mod anchor;
 pub(crate) mod buffers;
+mod by_tuple;
 pub(crate) mod catalog;
 pub(crate) mod changed;
 pub(crate) mod cleanup;

@@ -152,7 +152,7 @@ impl Buffers {
     fn drop_entries(&mut self) {
         if self.stale.len() > STALE_OF_WRITE * self.writes.len() {
             let by_tuple = &self.by_tuple;
-            self.stale.retain(|entry| by_tuple.contains_key(&(entry.table, entry.tuple)));
+            self.stale.retain(|entry| by_tuple.get((entry.table, entry.tuple)).is_some());
             self.stale.sort_unstable();
             self.stale.dedup();
         }

@@ -350,7 +350,7 @@ impl Transaction {
         // an entry waits.
         let has_content = |n: &u32| appends.binary_search(n).is_ok();
         let is_of_none = |entry: &mut StaleEntry| {
-            by_tuple.get(&(entry.table, entry.tuple)).is_some_and(|n| !has_content(n))
+            by_tuple.get((entry.table, entry.tuple)).is_some_and(|n| !has_content(&n))
         };
         let gone: Vec<_> = stale.extract_if(.., is_of_none).collect();
         for entry in &gone {

@@ -93,8 +93,8 @@ impl Transaction {
     /// Whether a later transaction had found a new tuple's id, without a
     /// version, before the tuple was made.
     fn is_found_by_later(&self, table: &TableInner, tuple: TupleId) -> bool {
-        let write = self.buffers.by_tuple.get(&(table.id, tuple));
-        write.is_some_and(|write| self.buffers.writes[*write as usize].found_by_later)
+        let write = self.buffers.by_tuple.get((table.id, tuple));
+        write.is_some_and(|write| self.buffers.writes[write as usize].found_by_later)
     }
 
     pub(super) fn entry_inserted(&mut self, entry: StaleEntry) {

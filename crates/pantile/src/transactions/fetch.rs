@@ -5,6 +5,7 @@ use smallvec::SmallVec;
 
 use crate::engine::anchor::Anchor;
 use crate::engine::table::{Table, TableInner};
+use crate::transactions::read::set_point_key;
 use crate::transactions::transaction::Transaction;
 use crate::types::error::Result;
 use crate::types::key::Key;
@@ -12,7 +13,45 @@ use crate::types::row::Row;
 use crate::types::value::Value;
 
 /// Rows whose contents the CPU brings in side by side.
-const TOGETHER: usize = 16;
+pub(super) const TOGETHER: usize = 16;
+
+/// The primary keys of rows, at most [`TOGETHER`], one behind the other.
+pub(super) struct Keys {
+    words: SmallVec<[u64; 2 * TOGETHER]>,
+    ends: SmallVec<[usize; TOGETHER]>,
+}
+
+impl Keys {
+    pub fn of<'v, K: AsRef<[Value<'v>]>>(table: &TableInner, values: &[K]) -> Result<Self> {
+        let (mut words, mut ends) = (SmallVec::new(), SmallVec::new());
+        let mut key = Key::default();
+        for values in values {
+            set_point_key(&mut key, table, values.as_ref())?;
+            words.extend_from_slice(key.words());
+            ends.push(words.len());
+        }
+        Ok(Self { words, ends })
+    }
+
+    #[inline]
+    fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    #[inline]
+    pub fn iter(&self) -> impl Iterator<Item = &[u64]> {
+        let mut start = 0;
+        self.ends.iter().map(move |end| &self.words[std::mem::replace(&mut start, *end)..*end])
+    }
+
+    /// The keys, and empty slices behind them.
+    #[inline]
+    fn slices(&self) -> [&[u64]; TOGETHER] {
+        let mut slices: [&[u64]; TOGETHER] = [&[]; TOGETHER];
+        slices.iter_mut().zip(self.iter()).for_each(|(slice, key)| *slice = key);
+        slices
+    }
+}
 
 impl Transaction {
     /// The rows with these primary keys, in the order of the keys; `None` for a
@@ -44,27 +83,89 @@ impl Transaction {
         keys: &[K],
     ) -> Result<Vec<Option<Row<'t>>>> {
         let inner = &*table.inner;
-        let keys: Vec<Key> =
-            keys.iter().map(|key| self.point_key(inner, key.as_ref())).collect::<Result<_>>()?;
+        self.check_table(inner)?;
         let at = self.statement();
-        let tree = inner.primary().filter(|_| keys.len() > 1);
-        if let Some(tree) = tree.filter(|_| self.core.store.may_wait()) {
-            self.fetch(inner, keys.iter().filter_map(|key| tree.get(key.words(), None)));
+        if self.core.store.may_wait() && keys.len() > 1 {
+            self.fetch_keys(inner, keys)?;
         }
         let mut rows = Vec::with_capacity(keys.len());
         for together in keys.chunks(TOGETHER) {
-            if let Some(tree) = tree.filter(|_| !self.core.store.may_wait()) {
-                let tuples = together.iter().filter_map(|key| tree.get(key.words(), None)).map(TupleId);
-                let tuples: SmallVec<[TupleId; TOGETHER]> = tuples.collect();
-                tuples.iter().for_each(|tuple| self.prefetch_tuple(inner, *tuple, at));
-                tuples.iter().for_each(|tuple| self.prefetch_version(inner, *tuple));
-            }
-            for key in together {
-                let found = self.find(inner, key.words(), at)?;
+            let keys = Keys::of(inner, together)?;
+            for (key, tuple) in keys.iter().zip(self.look_up(inner, &keys, at, false)) {
+                let found = self.find_from(inner, tuple, key, at)?;
                 rows.push(found.map(|(_, row)| self.row(table, row, at)));
             }
         }
         Ok(rows)
+    }
+
+    /// Looks up the keys of rows that are to be added, side by side. `None` if they do not tell
+    /// their keys, or there is only one.
+    pub(super) fn look_up_rows<'v, R: AsRef<[Value<'v>]>>(
+        &self,
+        table: &Table,
+        rows: &[R],
+        at: Timestamp,
+    ) -> Option<[Option<TupleId>; TOGETHER]> {
+        let (inner, columns) = (&*table.inner, &*table.columns);
+        if rows.len() < 2 || inner.primary().is_none() {
+            return None;
+        }
+        let schema = inner.schema();
+        let mut keys: SmallVec<[SmallVec<[Value<'_>; 8]>; TOGETHER]> = SmallVec::new();
+        for row in rows.iter().map(AsRef::as_ref) {
+            if row.len() != columns.len() {
+                return None;
+            }
+            keys.push(schema.primary_key.iter().map(|id| columns.value(row, schema, *id)).collect());
+        }
+        let keys = Keys::of(inner, &keys).ok()?;
+        Some(self.look_up(inner, &keys, at, true))
+    }
+
+    /// Lets the medium begin to read the rows with these keys, all of them.
+    #[cold]
+    fn fetch_keys<'v, K: AsRef<[Value<'v>]>>(&self, table: &TableInner, keys: &[K]) -> Result<()> {
+        let Some(tree) = table.primary() else { return Ok(()) };
+        let mut tuples = Vec::with_capacity(keys.len());
+        for together in keys.chunks(TOGETHER) {
+            let mut found = [None; TOGETHER];
+            tree.get_many(
+                &Keys::of(table, together)?.slices()[..together.len()],
+                &mut found[..together.len()],
+            );
+            tuples.extend(found.into_iter().flatten());
+        }
+        self.fetch(table, tuples.into_iter());
+        Ok(())
+    }
+
+    /// Looks up keys side by side, and brings in what is looked at first when their rows are
+    /// read at `at`, or written. No tuple gets another key as long as the transaction
+    /// reads at `at`.
+    pub(super) fn look_up(
+        &self,
+        table: &TableInner,
+        keys: &Keys,
+        at: Timestamp,
+        to_write: bool,
+    ) -> [Option<TupleId>; TOGETHER] {
+        let mut found = [None; TOGETHER];
+        let count = keys.len();
+        let Some(tree) = table.primary().filter(|_| count > 1) else { return [None; TOGETHER] };
+        tree.get_many(&keys.slices()[..count], &mut found[..count]);
+        let tuples = found.map(|tuple| tuple.map(TupleId));
+        if self.core.store.may_wait() {
+            return tuples;
+        }
+        for tuple in tuples.iter().flatten() {
+            if to_write || self.mark(at).is_some() {
+                self.core.marks.prefetch(table.id, *tuple);
+            }
+            prefetch(table.anchor(*tuple));
+        }
+        tuples.iter().flatten().for_each(|tuple| self.prefetch_version(table, *tuple));
+        tuples
     }
 
     /// Lets the medium begin to read the newest versions of tuples. They are

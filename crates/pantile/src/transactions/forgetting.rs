@@ -62,7 +62,8 @@ impl Transaction {
             }
             Undo::Restore { .. } => true,
             Undo::Entry(entry) => {
-                let goes = goes[by_tuple[&(entry.table, entry.tuple)] as usize];
+                let goes =
+                    goes[by_tuple.get((entry.table, entry.tuple)).expect("an entry is of a write") as usize];
                 if goes {
                     entries.push(entry.clone());
                 }
@@ -78,7 +79,7 @@ impl Transaction {
             }
         }
         let place = |n: u32| places[n as usize];
-        self.buffers.by_tuple.values_mut().for_each(|n| *n = place(*n));
+        self.buffers.by_tuple.for_each(|n| *n = place(*n));
         for undo in &mut self.buffers.undo {
             if let Undo::Restore { write, .. } = undo {
                 *write = place(*write);

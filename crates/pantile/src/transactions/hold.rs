@@ -22,8 +22,9 @@ const MOST_BEGINNINGS: u32 = 8;
 /// Which row to write.
 #[derive(Clone, Copy)]
 pub(super) enum Which<'k> {
-    /// The one with this primary key.
-    Key(&'k Key),
+    /// The one with this primary key. The tuple is where the index had it, if that is known, at
+    /// the moment at which the transaction reads.
+    Key(&'k [u64], Option<TupleId>),
     /// The one at this place.
     Row(RowId),
 }
@@ -39,17 +40,21 @@ pub(super) struct Held {
 impl Transaction {
     /// Locks the tuple of a key, and enters the key into the index if it is not
     /// there. `None` if a row with the key is visible and must not be replaced.
+    ///
+    /// `looked_up` is what the index had, if that is known, at the moment at which the
+    /// transaction reads now.
     pub(super) fn hold_key(
         &mut self,
         table: &TableInner,
         key: &Key,
+        mut looked_up: Option<Option<TupleId>>,
         at: Timestamp,
         replace: bool,
     ) -> Result<Option<Held>> {
         self.core.ready(table)?;
         loop {
-            if let Some(tuple) = table.tree().get(key.words(), None) {
-                let tuple = TupleId(tuple);
+            let look = || table.tree().get(key.words(), None).map(TupleId);
+            if let Some(tuple) = looked_up.take().unwrap_or_else(look) {
                 // To refuse a duplicate is to say that the row is there: a read.
                 if !replace && matches!(self.read_tuple(table, tuple, at)?, Seen::Row(_)) {
                     self.note_read(table.id, tuple)?;
@@ -162,13 +167,22 @@ impl Transaction {
 
     /// Locks the tuple of a key that exists in the index. A transaction that comes
     /// too late for it begins again if it can, instead of failing.
-    pub(super) fn hold_existing(&mut self, table: &TableInner, key: &Key) -> Result<Option<Held>> {
+    ///
+    /// `looked_up` is where the index had the key, if that is known, at the moment at which
+    /// the transaction reads now.
+    pub(super) fn hold_existing(
+        &mut self,
+        table: &TableInner,
+        key: &[u64],
+        mut looked_up: Option<TupleId>,
+    ) -> Result<Option<Held>> {
         self.core.ready(table)?;
         let mut beginnings = 0;
         loop {
             let at = self.statement();
-            let Some(tuple) = table.tree().get(key.words(), self.mark(at)) else {
-                self.note_absent(table, key.words())?;
+            let found = looked_up.take().map(|tuple| tuple.0);
+            let Some(tuple) = found.or_else(|| table.tree().get(key, self.mark(at))) else {
+                self.note_absent(table, key)?;
                 return Ok(None);
             };
             // One that comes too late again and again shall have the exclusive stage.
@@ -211,7 +225,7 @@ impl Transaction {
                 self.core.store.fetch_across(anchor.newest());
             }
             if anchor.is_owned_by(self.slot) {
-                let write = self.buffers.by_tuple[&(table.id, tuple)];
+                let write = self.buffers.by_tuple.get((table.id, tuple)).expect("locked tuples have writes");
                 return Ok(Some(Held { write, fresh: false }));
             }
             if anchor.is_dead() {

@@ -33,7 +33,7 @@ impl Transaction {
         let table = Table::of(self.core.tables.pieces_of(of.id));
         for (piece, bytes) in bytes.chunks(PIECE).enumerate() {
             let [id, piece] = key(id, piece);
-            self.put(&table, &[id, piece, Value::Bytes(bytes)], false)?;
+            self.put(&table, &[id, piece, Value::Bytes(bytes)], None, false)?;
         }
         Ok(())
     }

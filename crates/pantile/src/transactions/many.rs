@@ -1,9 +1,18 @@
 //! Many rows in one call: counting, inserting and deleting them.
 
+use pantile_base::Timestamp;
+use smallvec::SmallVec;
+
+use crate::engine::memory_limit::Adds;
 use crate::engine::table::{Index, IndexInner, Table};
+use crate::transactions::fetch::{Keys, TOGETHER};
+use crate::transactions::hold::Which;
+use crate::transactions::row_edit::RowEdit;
 use crate::transactions::steps::WHOLE_BATCH;
 use crate::transactions::transaction::Transaction;
+use crate::types::columns::ColumnRef;
 use crate::types::error::Result;
+use crate::types::isolation::Isolation;
 use crate::types::owned_value::OwnedValue;
 use crate::types::range::Range;
 use crate::types::row::Row;
@@ -64,6 +73,8 @@ impl Transaction {
 
     /// Adds rows, all of them or none. Returns how many they are.
     ///
+    /// The misses of the rows overlap, as with [`Transaction::get_many`].
+    ///
     /// # Errors
     /// As [`Transaction::insert`]; no row has been added then.
     pub fn insert_many<'v, R: AsRef<[Value<'v>]>>(
@@ -73,15 +84,117 @@ impl Transaction {
     ) -> Result<u64> {
         self.begin_write();
         let undo = self.buffers.undo.len();
-        let mut added = 0;
-        for row in rows {
-            if let Err(error) = self.put(table, row.as_ref(), false) {
+        let (mut rows, mut added) = (rows.into_iter(), 0);
+        loop {
+            let together: SmallVec<[R; TOGETHER]> = rows.by_ref().take(TOGETHER).collect();
+            if together.is_empty() {
+                return Ok(added);
+            }
+            if let Err(error) = self.put_together(table, &together) {
                 self.undo_to(undo);
                 return Err(error);
             }
-            added += 1;
+            added += together.len() as u64;
         }
-        Ok(added)
+    }
+
+    fn put_together<'v, R: AsRef<[Value<'v>]>>(&mut self, table: &Table, rows: &[R]) -> Result<()> {
+        self.check_write(&table.inner)?;
+        let at = self.statement();
+        let tuples = self.look_up_rows(table, rows, at);
+        for (n, row) in rows.iter().enumerate() {
+            let looked_up = tuples.map(|tuples| tuples[n]).filter(|_| self.reads_still(at));
+            self.put(table, row.as_ref(), looked_up, false)?;
+        }
+        Ok(())
+    }
+
+    /// Whether what it has looked up when it read at `at` holds: it may have begun again,
+    /// and at read committed the next statement reads later.
+    fn reads_still(&self, at: Timestamp) -> bool {
+        self.ts == at && self.isolation != Isolation::ReadCommitted
+    }
+
+    /// Changes columns of the rows with these primary keys. Returns how many of the keys have
+    /// a row.
+    ///
+    /// The misses of the rows overlap, as with [`Transaction::get_many`].
+    ///
+    /// # Errors
+    /// As [`Transaction::modify`]; no row has been changed then.
+    ///
+    /// ```
+    /// # use pantile::*;
+    /// # let db = Options::new().medium(MediumKind::Dram).open("unused")?;
+    /// # let t = db.create_table(TableDef::new("t").column("id", Type::U64).column("n", Type::I64).primary_key(["id"]))?;
+    /// let mut txn = db.begin()?;
+    /// txn.insert_many(&t, (0..100u64).map(|id| [id.into(), 0i64.into()]))?;
+    /// let changes = [([Value::UInt(4)], [("n", Value::Int(1))]), ([Value::UInt(70)], [("n", Value::Int(2))])];
+    /// assert_eq!(txn.update_many(&t, &changes)?, 2);
+    /// assert_eq!(txn.modify_many(&t, &[[Value::UInt(4)], [Value::UInt(500)]], |_, row| {
+    ///     let n: i64 = row.get("n")?;
+    ///     row.set("n", (n + 1).into()).map(|()| true)
+    /// })?, 1);
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn update_many<'k, 'v, K, D, C>(&mut self, table: &Table, changes: &[(K, D)]) -> Result<u64>
+    where
+        K: AsRef<[Value<'k>]>,
+        D: AsRef<[(C, Value<'v>)]>,
+        C: ColumnRef,
+    {
+        let keys: Vec<_> = changes.iter().map(|(key, _)| key.as_ref()).collect();
+        self.modify_many(table, &keys, |n, row| row.set_all(changes[n].1.as_ref()).map(|()| true))
+    }
+
+    /// Locks the rows with these primary keys and lets `edit` read and change each, as
+    /// [`Transaction::modify`] does; it is also given the number of the key. Returns how many of
+    /// the keys have a row that was changed.
+    ///
+    /// The misses of the rows overlap, as with [`Transaction::get_many`].
+    ///
+    /// # Errors
+    /// As [`Transaction::modify`]; no row has been changed then.
+    pub fn modify_many<'v, K: AsRef<[Value<'v>]>>(
+        &mut self,
+        table: &Table,
+        keys: &[K],
+        mut edit: impl FnMut(usize, &mut RowEdit<'_>) -> Result<bool>,
+    ) -> Result<u64> {
+        self.begin_write();
+        self.check_write(&table.inner)?;
+        let undo = self.buffers.undo.len();
+        let mut changed = 0;
+        for (chunk, together) in keys.chunks(TOGETHER).enumerate() {
+            let outcome = self.modify_together(table, together, |n, row| edit(chunk * TOGETHER + n, row));
+            match outcome {
+                Ok(more) => changed += more,
+                Err(error) => {
+                    self.undo_to(undo);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(changed)
+    }
+
+    fn modify_together<'v, K: AsRef<[Value<'v>]>>(
+        &mut self,
+        table: &Table,
+        keys: &[K],
+        mut edit: impl FnMut(usize, &mut RowEdit<'_>) -> Result<bool>,
+    ) -> Result<u64> {
+        let keys = Keys::of(&table.inner, keys)?;
+        let at = self.statement();
+        let tuples = self.look_up(&table.inner, &keys, at, true);
+        let mut changed = 0;
+        for (n, (key, tuple)) in keys.iter().zip(tuples).enumerate() {
+            self.check_memory(Adds::Version)?;
+            let which = Which::Key(key, tuple.filter(|_| self.reads_still(at)));
+            let is_changed = self.or_undo(|txn| txn.modify_held(table, which, |row| edit(n, row)))?;
+            changed += u64::from(is_changed);
+        }
+        Ok(changed)
     }
 
     /// Deletes the rows of a range of primary keys. Returns how many there were.
@@ -152,7 +265,7 @@ impl Transaction {
             // What is wrong is said below.
             None => None,
         };
-        self.put(table, values, true)?;
+        self.put(table, values, None, true)?;
         Ok(before)
     }
 }

@@ -54,7 +54,17 @@ impl Transaction {
     /// A mark there would keep writers out for ever.
     #[inline]
     pub(super) fn mark(&self, at: Timestamp) -> Option<u64> {
-        (!self.safe && at < Timestamp::MAX).then_some(at.get())
+        (!self.unmarked.get() && at < Timestamp::MAX).then_some(at.get())
+    }
+
+    /// Before it reads many rows, a transaction that only reads looks whether anybody can
+    /// still write where it reads. If not, there is nobody for whom to leave marks (I-33).
+    #[inline]
+    pub(super) fn look_past_writers(&self) {
+        let is_at_one_moment = self.read_only && self.isolation != Isolation::ReadCommitted;
+        if is_at_one_moment && !self.unmarked.get() {
+            self.unmarked.set(self.core.registry.is_past_writers(self.slot, self.ts));
+        }
     }
 
     #[inline]
@@ -101,17 +111,8 @@ impl Transaction {
 
     pub(super) fn point_key(&self, table: &TableInner, values: &[Value<'_>]) -> Result<Key> {
         self.check_table(table)?;
-        let schema = table.schema();
-        let columns = &schema.primary_key;
-        if values.len() != columns.len() {
-            return Err(Error::WrongArity {
-                table: table.name(),
-                expected: columns.len(),
-                got: values.len(),
-            });
-        }
         let mut key = Key::default();
-        key.set_values(schema, columns, values)?;
+        set_point_key(&mut key, table, values)?;
         Ok(key)
     }
 
@@ -126,12 +127,26 @@ impl Transaction {
         key: &[u64],
         at: Timestamp,
     ) -> Result<Option<(TupleId, Encoded<'t>)>> {
+        self.find_from(table, None, key, at)
+    }
+
+    /// The same, where the index had this tuple, if any, when the transaction read at `at`
+    /// already.
+    #[inline]
+    pub(super) fn find_from<'t>(
+        &'t self,
+        table: &'t TableInner,
+        mut looked_up: Option<TupleId>,
+        key: &[u64],
+        at: Timestamp,
+    ) -> Result<Option<(TupleId, Encoded<'t>)>> {
         loop {
-            let found = match table.primary() {
-                Some(tree) => tree.get(key, self.mark(at)),
-                None => self.find_stored(table, key, at)?,
+            let found = match (looked_up.take(), table.primary()) {
+                (Some(tuple), _) => Some(tuple),
+                (None, Some(tree)) => tree.get(key, self.mark(at)).map(TupleId),
+                (None, None) => self.find_stored(table, key, at)?.map(TupleId),
             };
-            let Some(tuple) = found.map(TupleId) else {
+            let Some(tuple) = found else {
                 self.note_absent(table, key)?;
                 return Ok(None);
             };
@@ -204,7 +219,8 @@ impl Transaction {
 
     /// The version of a tuple that is visible at `at`: **this is where
     /// visibility is decided**.
-    #[inline]
+    // Inlined because what it returns takes longer to hand on than to find.
+    #[inline(always)]
     pub(super) fn read_tuple<'t>(
         &'t self,
         table: &'t TableInner,
@@ -218,6 +234,51 @@ impl Transaction {
             prefetch(cell);
             self.core.marks.raise(table.id, tuple, at);
         }
+        match self.newest_at(table, tuple, cell, at) {
+            Some(row) => Ok(row),
+            None => self.read_tuple_of(table, tuple, cell, at),
+        }
+    }
+
+    /// The newest version of a tuple, if it is plain that it is the one that is visible at
+    /// `at`: nobody has locked the tuple, and nothing is to be waited for. Most reads end
+    /// here.
+    #[inline(always)]
+    fn newest_at<'t>(
+        &'t self,
+        table: &'t TableInner,
+        tuple: TupleId,
+        cell: &AtomicU64,
+        at: Timestamp,
+    ) -> Option<Seen<'t>> {
+        let store = &self.core.store;
+        if store.may_wait() || self.core.options.verify_reads {
+            return None;
+        }
+        // Until it is known that the timestamp protects the version (T6).
+        let _pin = self.core.registry.pin(self.slot);
+        let anchor = Anchor::load(cell);
+        if !anchor.is_row() || !store.is_of(anchor.newest(), tuple) {
+            return None;
+        }
+        let content = store.content(anchor.newest());
+        let version = content.timestamp();
+        if version > at || self.core.flights.may_have(version) {
+            return None;
+        }
+        self.versions_read.set(self.versions_read.get() + 1);
+        Some(seen(table, content))
+    }
+
+    /// The same whatever there is at the anchor.
+    #[inline(never)]
+    fn read_tuple_of<'t>(
+        &'t self,
+        table: &'t TableInner,
+        tuple: TupleId,
+        cell: &AtomicU64,
+        at: Timestamp,
+    ) -> Result<Seen<'t>> {
         // Up to where the medium has said so.
         let mut durable = None;
         loop {
@@ -261,8 +322,8 @@ impl Transaction {
 
     /// What this transaction has written to a tuple, or `None` if it has only locked it.
     pub(super) fn own_version<'t>(&'t self, table: &'t TableInner, tuple: TupleId) -> Option<Seen<'t>> {
-        let write = self.buffers.by_tuple.get(&(table.id, tuple))?;
-        match self.buffers.writes[*write as usize].pending {
+        let write = self.buffers.by_tuple.get((table.id, tuple))?;
+        match self.buffers.writes[write as usize].pending {
             Pending::Nothing => None,
             Pending::Row { start, len, layout } => {
                 Some(Seen::Row(table.row_in(layout, &self.buffers.rows[start..start + len as usize])))
@@ -413,6 +474,17 @@ impl Transaction {
         let mut links = std::iter::successors(store.link(newest), |link| store.older(*link));
         links.by_ref().inspect(|_| walked()).find(|link| link.begin_ts <= at)
     }
+}
+
+/// Builds the key of a row from the values of its primary key.
+#[inline]
+pub(super) fn set_point_key(key: &mut Key, table: &TableInner, values: &[Value<'_>]) -> Result<()> {
+    let schema = table.schema();
+    let columns = &schema.primary_key;
+    if values.len() != columns.len() {
+        return Err(Error::WrongArity { table: table.name(), expected: columns.len(), got: values.len() });
+    }
+    key.set_values(schema, columns, values)
 }
 
 #[cold]

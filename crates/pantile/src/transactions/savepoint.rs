@@ -111,7 +111,7 @@ impl Transaction {
         if self.moves && !is_hidden(entry.table) {
             self.buffers.reads.note_free(&entry);
         }
-        let at = self.buffers.by_tuple.get(&(entry.table, entry.tuple)).copied();
+        let at = self.buffers.by_tuple.get((entry.table, entry.tuple));
         let table = self.core.tables.by_id(entry.table);
         match (at.map(|at| &mut self.buffers.writes[at as usize]), table) {
             (Some(write), Some(table)) if write.is_new || write.base.is_none() => {
@@ -142,7 +142,7 @@ impl Transaction {
     pub(super) fn let_go(&mut self, write: Write) {
         let Buffers { tables, by_tuple, reads, .. } = &mut *self.buffers;
         let table = &tables[write.table as usize].table;
-        by_tuple.remove(&(table.id, write.tuple));
+        by_tuple.remove((table.id, write.tuple));
         // What was read under the lock counts as read.
         self.core.marks.raise(table.id, write.tuple, self.ts);
         if self.moves && !write.gone {

@@ -27,6 +27,9 @@ const LEAST_BATCH: usize = 8;
 /// The first batch of a cursor. Many are for one row.
 pub(super) const FIRST_BATCH: usize = 8;
 
+/// Fewer rows are read sooner than it is found out whether they need marks.
+const FEW_ROWS: usize = 8;
+
 /// How many rows ahead contents are prefetched.
 const AHEAD: usize = 8;
 
@@ -83,6 +86,9 @@ impl Transaction {
             self.enter_own_rows(table, index)?;
         }
         self.make_room_for_range()?;
+        if batch > FEW_ROWS {
+            self.look_past_writers();
+        }
         let batch = Batch::with_limit(batch.max(LEAST_BATCH));
         Ok(Steps {
             walk,
@@ -191,16 +197,8 @@ impl Steps {
         if self.left == 0 {
             return None;
         }
-        while self.next == self.batch.len() {
-            self.next = 0;
-            let more = self.read_batch(txn, table, index);
-            if more {
-                self.look_ahead(txn, table);
-            }
-            if !more {
-                self.left = 0;
-                return None;
-            }
+        if self.next == self.batch.len() && !self.refill(txn, table, index) {
+            return None;
         }
         let ahead = self.next + AHEAD;
         if ahead < self.soon {
@@ -208,6 +206,20 @@ impl Steps {
         }
         self.next += 1;
         Some(TupleId(self.batch.value(self.next - 1)))
+    }
+
+    /// Takes the next entries, once all have been come to. Returns whether there are any.
+    #[inline(never)]
+    fn refill(&mut self, txn: &Transaction, table: &TableInner, index: Option<&IndexInner>) -> bool {
+        while self.next == self.batch.len() {
+            self.next = 0;
+            if !self.read_batch(txn, table, index) {
+                self.left = 0;
+                return false;
+            }
+            self.look_ahead(txn, table);
+        }
+        true
     }
 
     /// Reads the next entries, and notes that it has.
@@ -335,12 +347,15 @@ impl Steps {
     /// Whether a row has the key of the entry that was come to last.
     #[inline]
     pub fn leads_to(&self, index: Option<&IndexInner>, tuple: TupleId, row: &Encoded<'_>) -> bool {
-        index.is_none_or(|index| {
-            let mut key = Key::default();
-            let has_key = index.set_key(row, &mut key);
-            key.push_tuple(tuple.0);
-            has_key && key.words() == self.batch.key(self.next - 1)
-        })
+        index.is_none_or(|index| self.has_key(index, tuple, row))
+    }
+
+    #[inline(never)]
+    fn has_key(&self, index: &IndexInner, tuple: TupleId, row: &Encoded<'_>) -> bool {
+        let mut key = Key::default();
+        let has_key = index.set_key(row, &mut key);
+        key.push_tuple(tuple.0);
+        has_key && key.words() == self.batch.key(self.next - 1)
     }
 }
 

@@ -85,8 +85,10 @@ pub struct Transaction {
     pub(super) stop: Option<Stop>,
     pub(super) isolation: Isolation,
     pub(super) read_only: bool,
-    /// Its reads leave no marks and meet no locks.
+    /// It reads at a safe snapshot: its reads leave no marks and meet no locks.
     pub(super) safe: bool,
+    /// Nobody writes any more where it reads, so that its reads leave no marks (I-33).
+    pub(super) unmarked: Cell<bool>,
     /// A serializable writer that may write at a later timestamp than the one at
     /// which it reads. So it notes what it reads.
     pub(super) moves: bool,
@@ -182,6 +184,7 @@ impl Transaction {
             isolation: options.isolation,
             read_only: options.read_only,
             safe: options.safe_snapshot,
+            unmarked: Cell::new(options.safe_snapshot),
             moves: may_move && !options.read_only && options.isolation == Isolation::Serializable,
             passes,
             must_move: Cell::new(false),

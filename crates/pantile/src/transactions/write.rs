@@ -5,8 +5,8 @@
 //! locked tuple without a version. Rows stay private until the commit appends
 //! them.
 
-use pantile_base::Timestamp;
 use pantile_base::control::{Control, is_removed};
+use pantile_base::{Timestamp, TupleId};
 
 use crate::engine::buffers::{Buffers, Pending, Undo};
 use crate::engine::memory_limit::Adds;
@@ -33,7 +33,7 @@ impl Transaction {
     /// then.
     pub fn insert(&mut self, table: &Table, values: &[Value<'_>]) -> Result<()> {
         self.begin_write();
-        self.put(table, values, false).map(|_| ())
+        self.put(table, values, None, false).map(|_| ())
     }
 
     /// Adds a row or replaces the one with its primary key. Returns whether
@@ -55,10 +55,17 @@ impl Transaction {
     /// ```
     pub fn upsert(&mut self, table: &Table, values: &[Value<'_>]) -> Result<bool> {
         self.begin_write();
-        self.put(table, values, true)
+        self.put(table, values, None, true)
     }
 
-    pub(super) fn put(&mut self, table: &Table, values: &[Value<'_>], replace: bool) -> Result<bool> {
+    /// `looked_up` is as in [`Transaction::hold_key`].
+    pub(super) fn put(
+        &mut self,
+        table: &Table,
+        values: &[Value<'_>],
+        looked_up: Option<Option<TupleId>>,
+        replace: bool,
+    ) -> Result<bool> {
         let (table, columns) = (&*table.inner, &*table.columns);
         self.check_write(table)?;
         self.check_columns(table, columns)?;
@@ -84,7 +91,7 @@ impl Transaction {
         key.set_primary(&Encoded { schema, bytes: &self.buffers.rows[start..] });
         let undo = self.buffers.undo.len();
         let pending = Pending::Row { start, len: len as u32, layout: schema.layout };
-        let outcome = self.put_row(table, &key, at, replace, pending).and_then(|existed| {
+        let outcome = self.put_row(table, (&key, looked_up), at, replace, pending).and_then(|existed| {
             large.iter().try_for_each(|(id, b)| self.put_large(table, *id, b)).map(|()| existed)
         });
         if outcome.is_err() {
@@ -96,12 +103,12 @@ impl Transaction {
     fn put_row(
         &mut self,
         table: &TableInner,
-        key: &Key,
+        (key, looked_up): (&Key, Option<Option<TupleId>>),
         at: Timestamp,
         replace: bool,
         pending: Pending,
     ) -> Result<bool> {
-        let held = self.hold_key(table, key, at, replace)?;
+        let held = self.hold_key(table, key, looked_up, at, replace)?;
         let Some(held) = held else {
             return Err(table.duplicate("primary"));
         };
@@ -145,7 +152,7 @@ impl Transaction {
         self.check_write(&table.inner)?;
         self.check_memory(Adds::Version)?;
         let key = self.point_key(&table.inner, key)?;
-        self.or_undo(|txn| txn.modify_held(table, Which::Key(&key), edit))
+        self.or_undo(|txn| txn.modify_held(table, Which::Key(key.words(), None), edit))
     }
 
     /// Undoes what `write` has done unless it has found its row.
@@ -161,15 +168,15 @@ impl Transaction {
     /// Locks a row if it is there.
     pub(super) fn hold_present(&mut self, table: &TableInner, which: Which<'_>) -> Result<Option<Held>> {
         let held = match which {
-            Which::Key(key) => self.hold_existing(table, key)?,
+            Which::Key(key, looked_up) => self.hold_existing(table, key, looked_up)?,
             Which::Row(id) => self.hold_row(table, id)?,
         };
         let Some(held) = held else { return Ok(None) };
         if matches!(self.current(table, held), Seen::Row(_)) {
             return Ok(Some(held));
         }
-        if let Which::Key(key) = which {
-            self.note_absent(table, key.words())?;
+        if let Which::Key(key, _) = which {
+            self.note_absent(table, key)?;
         }
         Ok(None)
     }
@@ -232,7 +239,7 @@ impl Transaction {
     pub fn get_for_update<'t>(&'t mut self, table: &'t Table, key: &[Value<'_>]) -> Result<Option<Row<'t>>> {
         self.check_write(&table.inner)?;
         let key = self.point_key(&table.inner, key)?;
-        let held = self.hold_existing(&table.inner, &key)?;
+        let held = self.hold_existing(&table.inner, key.words(), None)?;
         Ok(held.and_then(|held| self.held_row(table, held)))
     }
 
@@ -257,7 +264,7 @@ impl Transaction {
     pub(super) fn delete_key(&mut self, table: &Table, key: &[Value<'_>]) -> Result<bool> {
         self.check_write(&table.inner)?;
         let key = self.point_key(&table.inner, key)?;
-        self.or_undo(|txn| txn.delete_held(&table.inner, Which::Key(&key)))
+        self.or_undo(|txn| txn.delete_held(&table.inner, Which::Key(key.words(), None)))
     }
 
     pub(super) fn delete_held(&mut self, table: &TableInner, which: Which<'_>) -> Result<bool> {

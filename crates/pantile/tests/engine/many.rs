@@ -1,12 +1,13 @@
 //! Calls that are about many rows.
 
+use std::collections::HashMap;
 use std::ops::Bound;
 
 use pantile::{
     ConflictPolicy, Database, Durability, Error, IndexDef, Isolation, MediumKind, Options, OwnedValue, Range,
-    Table, TableDef, TransactionOptions, Type, Value,
+    Row, Table, TableDef, TransactionOptions, Type, Value,
 };
-use pantile_testkit::{Bed, Home};
+use pantile_testkit::{Bed, Home, Random};
 
 use crate::support::{LEVELS, in_memory};
 
@@ -41,6 +42,84 @@ fn counts_are_those_of_the_transaction() {
         assert_eq!(txn.count_index(&by_n, Range::prefix(&three)).expect("a count"), 90);
         // Another one sees nothing of it.
         assert_eq!(before.count(&table, Range::all()).expect("a count"), 1_000);
+    }
+}
+
+/// More keys than are looked up side by side, keys that have no row, keys given twice, rows
+/// that the transaction has added and deleted, at each level.
+#[test]
+fn rows_are_changed_together_as_one_by_one() {
+    let home = in_memory();
+    let (db, table) = (&home, numbers(&home));
+    for level in LEVELS {
+        let mut random = Random::new(11, level as u64);
+        for count in [0, 1, 2, 16, 17, 100] {
+            let mut txn = db.begin_with(TransactionOptions::new().isolation(level)).expect("a transaction");
+            txn.insert_many(&table, (2_000..2_010u64).map(|id| [id.into(), 0u64.into()])).expect("rows");
+            txn.delete_range(&table, between(&[Value::UInt(0)], &[Value::UInt(10)])).expect("rows");
+            let keys: Vec<u64> = (0..count).map(|_| random.below(30) * 91).collect();
+            let named: Vec<[Value<'_>; 1]> = keys.iter().map(|key| [(*key).into()]).collect();
+            let mut model: HashMap<u64, u64> = HashMap::new();
+            let row = |row: Row<'_>| Ok::<(u64, u64), Error>((row.get(0)?, row.get(1)?));
+            model.extend(
+                txn.scan(&table, Range::all()).expect("a scan").map(|r| r.and_then(row).expect("a row")),
+            );
+            let mut is_right = true;
+            let changed = txn.modify_many(&table, &named, |n, row| {
+                is_right &= row.get::<u64>(0)? == keys[n];
+                let next: u64 = row.get::<u64>(1)? + 1;
+                row.set(1, next.into()).map(|()| true)
+            });
+            assert!(is_right, "the number of the key is the row's");
+            let found = keys.iter().filter(|key| model.get_mut(key).map(|n| *n += 1).is_some()).count();
+            assert_eq!(changed.expect("no conflict"), found as u64);
+            for (key, row) in keys.iter().zip(txn.get_many(&table, &named).expect("rows")) {
+                let row = row.map(|row| row.get(1).expect("a number"));
+                assert_eq!(row, model.get(key).copied(), "{key} at {level:?}");
+            }
+            let changes: Vec<_> = named.iter().map(|key| (key, [("n", Value::UInt(5))])).collect();
+            assert_eq!(txn.update_many(&table, &changes).expect("no conflict"), found as u64);
+            let rows = txn.get_many(&table, &named).expect("rows");
+            assert!(rows.iter().flatten().all(|row| row.get::<u64>(1).expect("a number") == 5));
+            drop(rows);
+            txn.rollback();
+        }
+    }
+}
+
+/// A call that fails changes nothing, whichever row is to blame.
+#[test]
+fn rows_are_changed_together_or_not_at_all() {
+    let db = in_memory();
+    let table = numbers(&db);
+    let keys: Vec<[Value<'_>; 1]> = (0..40u64).map(|id| [id.into()]).collect();
+    for blamed in [0, 1, 15, 16, 39] {
+        let mut txn = db.begin().expect("a transaction");
+        assert!(txn.update(&table, &keys[3], &[("n", 77u64.into())]).expect("a row"));
+        let refused = txn.modify_many(&table, &keys, |n, row| match n == blamed {
+            true => row.set("n", "text".into()).map(|()| true),
+            false => row.set("n", 99u64.into()).map(|()| true),
+        });
+        assert!(matches!(refused, Err(Error::WrongType { .. })), "{refused:?}");
+        let mut wrong = keys.clone();
+        wrong[blamed] = ["text".into()];
+        assert!(matches!(txn.modify_many(&table, &wrong, |_, _| Ok(true)), Err(Error::WrongType { .. })));
+        let rows = txn.get_many(&table, &keys).expect("rows");
+        for (id, row) in rows.iter().enumerate() {
+            let n = row.as_ref().expect("a row").get::<u64>("n").expect("a number");
+            assert_eq!(n, if id == 3 { 77 } else { id as u64 % 10 });
+        }
+        drop(rows);
+        // Nor does it keep others from them.
+        let mut other = db.begin().expect("a transaction");
+        let free: Vec<_> = keys
+            .iter()
+            .filter(|key| **key != [Value::UInt(3)])
+            .map(|key| (key, [("n", Value::UInt(1))]))
+            .collect();
+        assert_eq!(other.update_many(&table, &free).expect("they are free"), 39);
+        other.rollback();
+        txn.rollback();
     }
 }
 

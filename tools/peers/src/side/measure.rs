@@ -13,9 +13,11 @@ use pantile_testkit::Random;
 use super::store::{How, Peer, Row, Store, VALUE_BYTES};
 
 /// How much is done.
-pub struct Load {
+pub struct Load<'l> {
     pub rows: u64,
     pub time: Duration,
+    /// What is measured has this in its name.
+    pub only: &'l str,
 }
 
 /// A figure of one store.
@@ -40,51 +42,78 @@ const UPDATES: usize = 100;
 /// The stores may clean up after the updates.
 const PAUSE: Duration = Duration::from_secs(3);
 
+const AFTER_UPDATES: &str = "MB on disk after 5 updates of each row";
+const WITH_INDEX: &str = "load with an index, rows";
+const QUEUE_TURNS: &str = "queue: a row in, a row out, 1 thread";
+/// Clients, and what they do.
+const DURABLE: [(u64, &str); 2] =
+    [(1, "durable updates of a row, 1 client"), (16, "durable updates of a row, 16 clients")];
+
+/// What clients do over and over.
+type Act<'a> = dyn Fn(&mut Random) -> Result<(), Failure> + Sync + 'a;
+
 const PLAIN: How = How { durable: false, indexed: false };
 
 /// Measures a store in an empty directory.
-pub fn measure(peer: &dyn Peer, dir: &Path, load: &Load, seed: u64) -> Result<Vec<Figure>, Failure> {
-    let mut figures = Figures::default();
+pub fn measure(peer: &dyn Peer, dir: &Path, load: &Load<'_>, seed: u64) -> Result<Vec<Figure>, Failure> {
+    let mut figures = Figures { only: load.only, all: Vec::new() };
     let plain = made(dir, "plain")?;
     let store = peer.open(&plain, PLAIN)?;
     figures.rate("load in order, rows", fill(&*store, &plain, load.rows)?);
     figures.cost("MB on disk after the load", megabytes(&plain)?);
     loads(&*store, load, seed, &mut figures)?;
-    rewrite(&*store, load.rows, seed)?;
-    store.settle()?;
-    thread::sleep(PAUSE);
-    figures.cost("MB on disk after 5 updates of each row", megabytes(&plain)?);
+    if figures.wants(AFTER_UPDATES) {
+        rewrite(&*store, load.rows, seed)?;
+        store.settle()?;
+        thread::sleep(PAUSE);
+        figures.cost(AFTER_UPDATES, megabytes(&plain)?);
+    }
     drop(store);
     let began = Instant::now();
     peer.open(&plain, PLAIN)?.work(&[load.rows / 2], &[])?;
     figures.cost("opening and a first read, ms", began.elapsed().as_secs_f64() * 1e3);
     fs::remove_dir_all(&plain)?;
-    let indexed = made(dir, "indexed")?;
-    let store = peer.open(&indexed, How { durable: false, indexed: true })?;
-    figures.rate("load with an index, rows", fill(&*store, &indexed, load.rows)?);
-    drop(store);
-    fs::remove_dir_all(&indexed)?;
-    let store = peer.open(&made(dir, "durable")?, How { durable: true, indexed: false })?;
-    fill(&*store, dir, FEW)?;
-    for (clients, what) in [(1, "durable updates of a row, 1 client"), (16, "the same, 16 clients")] {
-        let update = |random: &mut Random| store.work(&[], &[row(random.below(FEW), random)]).map(drop);
-        figures.rate(what, clients_do(clients, load.time, seed, &update)?);
+    if figures.wants(WITH_INDEX) {
+        let indexed = made(dir, "indexed")?;
+        let store = peer.open(&indexed, How { durable: false, indexed: true })?;
+        figures.rate(WITH_INDEX, fill(&*store, &indexed, load.rows)?);
+        drop(store);
+        fs::remove_dir_all(&indexed)?;
     }
-    Ok(figures.0)
+    let durable = DURABLE.into_iter().filter(|(_, what)| figures.wants(what)).collect::<Vec<_>>();
+    if !durable.is_empty() {
+        let store = peer.open(&made(dir, "durable")?, How { durable: true, indexed: false })?;
+        fill(&*store, dir, FEW)?;
+        for (clients, what) in durable {
+            let update = |random: &mut Random| store.work(&[], &[row(random.below(FEW), random)]).map(drop);
+            figures.rate(what, clients_do(clients, load.time, seed, &update)?);
+        }
+    }
+    Ok(figures.all)
 }
 
 /// What is measured for a time.
-fn loads(store: &dyn Store, load: &Load, seed: u64, figures: &mut Figures) -> Result<(), Failure> {
+fn loads(store: &dyn Store, load: &Load<'_>, seed: u64, figures: &mut Figures<'_>) -> Result<(), Failure> {
     let mixed = |random: &mut Random| {
         let writes: Vec<_> = (0..5).map(|_| row(random.below(load.rows), random)).collect();
         store.work(&keys::<5>(random, load.rows), &writes).map(drop)
     };
     let reads = |random: &mut Random| store.work(&keys::<10>(random, load.rows), &[]).map(drop);
     let scans = |random: &mut Random| store.scan(random.below(load.rows), 100).map(drop);
-    figures.rate("10 reads, 2 threads", clients_do(2, load.time, seed, &reads)?);
-    figures.rate("scans of 100 rows, 2 threads", clients_do(2, load.time, seed, &scans)?);
-    figures.rate("5 reads and 5 updates, 1 thread", clients_do(1, load.time, seed, &mixed)?);
-    figures.rate("the same, 2 threads", clients_do(2, load.time, seed, &mixed)?);
+    let acts: [(_, _, &Act<'_>); 4] = [
+        ("10 reads, 2 threads", 2, &reads),
+        ("scans of 100 rows, 2 threads", 2, &scans),
+        ("5 reads and 5 updates, 1 thread", 1, &mixed),
+        ("5 reads and 5 updates, 2 threads", 2, &mixed),
+    ];
+    for (what, clients, act) in acts {
+        if figures.wants(what) {
+            figures.rate(what, clients_do(clients, load.time, seed, act)?);
+        }
+    }
+    if !figures.wants(QUEUE_TURNS) {
+        return Ok(());
+    }
     let mut random = Random::new(seed, 9);
     let waiting: Vec<_> = (QUEUE_FROM..QUEUE_FROM + QUEUE).map(|key| row(key, &mut random)).collect();
     store.load(&waiting)?;
@@ -93,20 +122,32 @@ fn loads(store: &dyn Store, load: &Load, seed: u64, figures: &mut Figures) -> Re
         let head = head.fetch_add(1, Ordering::Relaxed);
         store.turn(&row(head + QUEUE, random), head)
     };
-    figures.rate("queue: a row in, a row out, 1 thread", clients_do(1, load.time, seed, &turn)?);
+    figures.rate(QUEUE_TURNS, clients_do(1, load.time, seed, &turn)?);
     Ok(())
 }
 
-#[derive(Default)]
-struct Figures(Vec<Figure>);
+struct Figures<'f> {
+    only: &'f str,
+    all: Vec<Figure>,
+}
 
-impl Figures {
+impl Figures<'_> {
+    fn wants(&self, what: &str) -> bool {
+        what.contains(self.only)
+    }
+
     fn rate(&mut self, what: &'static str, value: f64) {
-        self.0.push(Figure { what, value, is_cost: false });
+        self.add(Figure { what, value, is_cost: false });
     }
 
     fn cost(&mut self, what: &'static str, value: f64) {
-        self.0.push(Figure { what, value, is_cost: true });
+        self.add(Figure { what, value, is_cost: true });
+    }
+
+    fn add(&mut self, figure: Figure) {
+        if self.wants(figure.what) {
+            self.all.push(figure);
+        }
     }
 }
 
@@ -168,7 +209,7 @@ fn clients_do(
     clients: u64,
     time: Duration,
     seed: u64,
-    act: &(impl Fn(&mut Random) -> Result<(), Failure> + Sync),
+    act: &Act<'_>,
 ) -> Result<f64, Failure> {
     let began = Instant::now();
     let done = thread::scope(|scope| {

@@ -38,6 +38,9 @@ pub struct Arguments {
         default_value = "pantile,redb,lmdb,fjall,sqlite"
     )]
     stores: Vec<String>,
+    /// Measure only what has this in its name.
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    only: String,
     /// Directory for the databases, on the device that is to be measured. They are removed
     /// afterwards [default: the directory for temporary files].
     #[arg(long, value_name = "PATH")]
@@ -52,7 +55,8 @@ pub fn compare(arguments: &Arguments) -> Result<(), Failure> {
     let is_wanted =
         |peer: &&dyn Peer| arguments.stores.iter().any(|name| name.eq_ignore_ascii_case(peer.name()));
     let peers: Vec<_> = ALL.into_iter().filter(is_wanted).collect();
-    let load = measure::Load { rows: arguments.rows, time: Duration::from_secs_f64(arguments.seconds) };
+    let time = Duration::from_secs_f64(arguments.seconds);
+    let load = measure::Load { rows: arguments.rows, time, only: &arguments.only };
     let mut figures = vec![Vec::new(); peers.len()];
     for round in 0..arguments.rounds {
         for (peer, figures) in peers.iter().zip(&mut figures) {

@@ -61,9 +61,9 @@ impl Store for Opened {
         }
         self.db.run(|txn| {
             let sum = self.read(txn, reads)?;
-            for row in writes {
-                txn.update(&self.rows, &[row.key.into()], &[(2, Value::Bytes(&row.value))])?;
-            }
+            let changes: Vec<_> =
+                writes.iter().map(|row| ([Value::UInt(row.key)], [(2, Value::Bytes(&row.value))])).collect();
+            txn.update_many(&self.rows, &changes)?;
             Ok(sum)
         })
     }

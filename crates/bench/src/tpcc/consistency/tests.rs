@@ -19,7 +19,7 @@ fn context() -> Context<'static> {
 
 fn loaded() -> (Database, Tables) {
     let db = Options::new().medium(MediumKind::Dram).open("unused").unwrap();
-    let data = Tpcc { scale: SCALE, seed: 1 }.load(&db, &context()).unwrap();
+    let data = Tpcc { scale: SCALE, together: false, seed: 1 }.load(&db, &context()).unwrap();
     (db, data.tables)
 }
 

@@ -253,6 +253,8 @@ impl Client {
         let key = base + self.rng.below(KEYS);
         let dice = if txn.is_read_only() { self.rng.below(50) } else { self.rng.below(100) };
         match dice {
+            0..10 if base == 0 => self.read_many(txn, key)?,
+            70..80 if base == 0 => self.change_many(txn, key)?,
             0..30 => {
                 let row = self.store.read(txn, key)?;
                 self.recorder.read(key, row.map(|r| r.1));
@@ -280,6 +282,34 @@ impl Client {
             50..75 => self.write_named(txn, key)?,
             75..85 => self.move_named(txn, key)?,
             _ => self.delete_named(txn, key)?,
+        }
+        Ok(())
+    }
+
+    /// Reads some keys by one call, perhaps one of them twice.
+    fn read_many(&mut self, txn: &Transaction, key: u64) -> Result<()> {
+        let keys = [key, self.rng.below(KEYS), self.rng.below(KEYS)];
+        let rows = txn.get_many(&self.store.items, &keys.map(|key| [key.into()]))?;
+        for (key, row) in keys.into_iter().zip(rows) {
+            self.recorder.read(key, row.map(|row| row.get(1)).transpose()?);
+        }
+        Ok(())
+    }
+
+    /// Changes the rows of some keys by one call.
+    fn change_many(&mut self, txn: &mut Transaction, key: u64) -> Result<()> {
+        let keys = [0, 1, 2].map(|n| (key + n * (KEYS / 3)) % KEYS);
+        let values = keys.map(|_| self.recorder.fresh());
+        let mut changed = [false; 3];
+        txn.modify_many(&self.store.items, &keys.map(|key| [key.into()]), |n, row| {
+            changed[n] = true;
+            row.set(1, values[n].into()).map(|()| true)
+        })?;
+        for n in 0..keys.len() {
+            match changed[n] {
+                true => self.recorder.write(keys[n], values[n]),
+                false => self.recorder.read(keys[n], None),
+            }
         }
         Ok(())
     }
