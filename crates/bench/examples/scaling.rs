@@ -29,7 +29,7 @@ fn main() -> Result<()> {
     let mix = Mix { updates: 50, ..Mix::default() };
     let ycsb = Ycsb { tuples: 200_000, tuple_bytes: 100, ops: 20, mix, seed: 1, ..Ycsb::default() };
     explain(&ycsb, seconds, rounds, transfer)?;
-    explain(&Tpcc { scale: Scale::full(4), seed: 1 }, seconds, rounds, transfer)
+    explain(&Tpcc { scale: Scale::full(4), together: false, seed: 1 }, seconds, rounds, transfer)
 }
 
 /// Prints what is expected of a workload, and what was measured.

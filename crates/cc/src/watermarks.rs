@@ -90,7 +90,7 @@ impl Registry {
         if self.used.load(Ordering::Relaxed) > FEW_SLOTS {
             return false;
         }
-        // Whoever claims a slot behind the scan, or draws a bound behind it, draws above `ts`.
+        // A transaction that claims a slot behind the scan, or draws a bound behind it, draws above `ts`.
         if !is_removed(Control::PastWritersWait) {
             self.await_passed(ts);
         }

@@ -59,7 +59,7 @@ impl<const N: usize> Case<N> {
         let backward = self.scans(&index, &lookups, Direction::Backward);
         let remove = rate(KEYS, || {
             for &i in &lookups {
-                assert!(index.remove(&(self.key)(2 * i), i, 0));
+                assert!(index.remove(&(self.key)(2 * i), i, || 0));
             }
         });
         println!(

@@ -135,12 +135,13 @@ impl Index {
     }
 
     /// Removes `key` if its value is `value`. Returns whether it did. In the
-    /// same atomic step it raises the read mark of the leaf to `floor`.
+    /// same atomic step it calls `floor` and raises the read mark of the leaf to
+    /// what that returns.
     ///
     /// # Panics
     /// If `key` has no words or more than the index takes.
     #[inline]
-    pub fn remove(&self, key: &[u64], value: u64, floor: u64) -> bool {
+    pub fn remove(&self, key: &[u64], value: u64, floor: impl Fn() -> u64) -> bool {
         dispatch!(self, tree => { check_key(tree, key); tree.remove(key, value, floor) })
     }
 

@@ -65,7 +65,13 @@ pub(crate) trait Layout: Copy + Send + Sync + 'static {
     /// Prefetches the lines of the node at `addr` that a search reads.
     fn prefetch(&self, addr: usize);
 
-    /// Prefetches the line of the leaf at `addr` that tells where a key is in it.
+    /// How many of the keys of an inner node are not above `key`: the child that covers it.
+    #[inline(always)]
+    fn covering(&self, node: Node<'_>, key: &[u64]) -> usize {
+        self.find(node, key).after()
+    }
+
+    /// Prefetches the line of the leaf at `addr` that says what range it covers.
     fn prefetch_leaf_header(&self, addr: usize);
 
     /// Prefetches the lines of a leaf, whose header is there, in which `key` is likely

@@ -1,6 +1,7 @@
 //! Look-ups whose misses overlap.
 
 use crate::layout::Layout;
+use crate::node::Node;
 use crate::tree::Tree;
 
 /// Descents that go side by side. More would wait for the processor's fill
@@ -25,42 +26,57 @@ impl<L: Layout> Tree<L> {
 
     fn get_together(&self, keys: &[&[u64]], found: &mut [Option<u64>]) {
         let root = self.root();
-        let root_version = root.version();
-        let mut nodes = [root; SIDE_BY_SIDE];
-        let mut versions = [root_version; SIDE_BY_SIDE];
-        let mut children = [0; SIDE_BY_SIDE];
+        let mut descents = Descents { nodes: [root; SIDE_BY_SIDE], versions: [root.version(); SIDE_BY_SIDE] };
         // All leaves are on one level, and so are all nodes at which the descents are.
-        for level in (1..=root.level()).rev() {
-            for (n, key) in keys.iter().enumerate() {
-                children[n] = self.child_word(nodes[n], self.covering(nodes[n], key));
-                if !nodes[n].unchanged(versions[n]) {
-                    versions[n] = STOPPED;
-                }
-                match level {
-                    1 => self.layout.prefetch_leaf_header(children[n]),
-                    _ => self.layout.prefetch(children[n]),
-                }
-            }
-            for n in 0..keys.len() {
-                if versions[n] != STOPPED {
-                    // SAFETY: the version was checked after the word was read (I2).
-                    let child = unsafe { self.node(children[n]) };
-                    let version = child.version();
-                    // It was still its parent's child when its version was taken.
-                    versions[n] = if nodes[n].unchanged(versions[n]) { version } else { STOPPED };
-                    nodes[n] = child;
-                }
-            }
+        let levels = root.level();
+        for _ in 1..levels {
+            self.go_down(keys, &mut descents, |inner| self.layout.prefetch(inner));
         }
-        let keys = || keys.iter().copied().zip(nodes);
-        keys().for_each(|(key, leaf)| self.layout.prefetch_near(leaf, key));
-        for (((key, leaf), version), found) in keys().zip(versions).zip(found) {
-            // What was read from a leaf that has changed means nothing.
+        if levels > 0 {
+            self.go_down(keys, &mut descents, |leaf| self.layout.prefetch_leaf_header(leaf));
+        }
+        let Descents { nodes, versions } = descents;
+        for (key, leaf) in keys.iter().zip(nodes) {
+            self.layout.prefetch_near(leaf, key);
+        }
+        for (((key, leaf), version), found) in keys.iter().zip(nodes).zip(versions).zip(found) {
             let slot = self.layout.find_near(leaf, key);
             *found = slot.found.then(|| self.layout.value(leaf, slot.pos));
+            // What was read from a leaf that has changed means nothing.
             if !leaf.unchanged(version) {
                 *found = self.get(key, None);
             }
         }
     }
+
+    /// Each descent goes one level down; `prefetch` is called with the node that it comes to.
+    #[inline(always)]
+    fn go_down<'t>(&'t self, keys: &[&[u64]], descents: &mut Descents<'t>, prefetch: impl Fn(usize)) {
+        let Descents { nodes, versions } = descents;
+        let mut children = [0; SIDE_BY_SIDE];
+        for (((key, node), version), child) in keys.iter().zip(&*nodes).zip(&mut *versions).zip(&mut children)
+        {
+            *child = self.child_word(*node, self.covering(*node, key));
+            if !node.unchanged(*version) {
+                *version = STOPPED;
+            }
+            prefetch(*child);
+        }
+        for (((_, node), version), addr) in keys.iter().zip(nodes).zip(versions).zip(children) {
+            if *version != STOPPED {
+                // SAFETY: the version was checked after the word was read (I2).
+                let child = unsafe { self.node(addr) };
+                let version_of_child = child.version();
+                // It was still its parent's child when its version was taken.
+                *version = if node.unchanged(*version) { version_of_child } else { STOPPED };
+                *node = child;
+            }
+        }
+    }
+}
+
+/// Where descents are that go side by side.
+struct Descents<'t> {
+    nodes: [Node<'t>; SIDE_BY_SIDE],
+    versions: [u64; SIDE_BY_SIDE],
 }

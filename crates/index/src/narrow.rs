@@ -8,7 +8,7 @@ use crate::arena::Class;
 use crate::batch::Batch;
 use crate::layout::{Content, Layout, Slot};
 use crate::node::{HEADER, HIGH, LOW, Locked, META, Node, Side, prefetch};
-use crate::search::{copy_in, lower_bound, shift_down, shift_up};
+use crate::search::{copy_in, lower_bound, shift_down, shift_up, upper_bound};
 
 /// Entries of a node. Unused key words hold the largest key, so that a search
 /// runs over the whole array and its number of steps is a constant.
@@ -75,6 +75,11 @@ impl Layout for Narrow {
     #[inline(always)]
     fn prefetch(&self, addr: usize) {
         prefetch(addr, WORDS / 8);
+    }
+
+    #[inline(always)]
+    fn covering(&self, node: Node<'_>, key: &[u64]) -> usize {
+        upper_bound(keys(node), key[0]).min(self.count(node))
     }
 
     #[inline(always)]

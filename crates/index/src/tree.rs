@@ -149,7 +149,7 @@ impl<L: Layout> Tree<L> {
     /// The child that covers `key`.
     #[inline(always)]
     pub(crate) fn covering(&self, node: Node<'_>, key: &[u64]) -> usize {
-        self.layout.find(node, key).after()
+        self.layout.covering(node, key)
     }
 
     /// Calls `attempt` with the leaf that covers `key` until it returns a
@@ -225,14 +225,14 @@ impl<L: Layout> Tree<L> {
     }
 
     /// Removes `key` if its value is `value`, and raises the mark of its leaf.
-    pub(crate) fn remove(&self, key: &[u64], value: u64, floor: u64) -> bool {
+    pub(crate) fn remove(&self, key: &[u64], value: u64, floor: impl Fn() -> u64) -> bool {
         let left = self.at_leaf(key, |Path { node, version, .. }| {
             let slot = self.layout.find(node, key);
             if !slot.found || self.layout.value(node, slot.pos) != value {
                 return node.unchanged(version).then_some(None);
             }
             let leaf = node.lock_if(version)?;
-            leaf.raise_mark(floor);
+            leaf.raise_mark(floor());
             self.layout.remove(&leaf, slot.pos);
             Some(Some(self.layout.count(node)))
         });

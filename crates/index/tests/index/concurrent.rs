@@ -43,7 +43,7 @@ fn run_own(index: &Index, words: usize, thread: u64) -> Model {
                 assert_eq!(index.insert(&key, value, 0), wanted);
                 model.entry(key).or_insert(value);
             } else if let Some(present) = present {
-                assert!(index.remove(&key, present, 0));
+                assert!(index.remove(&key, present, || 0));
                 model.remove(&key);
             }
         }
@@ -67,7 +67,7 @@ fn overlapping_keys_add_up() {
                         if rng.below(2) == 0 {
                             let inserted = index.insert(&key(words, i), i, 0) == Insert::Inserted;
                             balance.fetch_add(u64::from(inserted), Ordering::Relaxed);
-                        } else if index.remove(&key(words, i), i, 0) {
+                        } else if index.remove(&key(words, i), i, || 0) {
                             balance.fetch_sub(1, Ordering::Relaxed);
                         }
                     }
@@ -111,7 +111,7 @@ fn churn(index: &Index, stop: &AtomicBool, n: u64, thread: u64, make: &dyn Fn(u6
             assert_eq!(index.insert(&make(i), i, 0), Insert::Inserted);
         }
         for i in (0..n).filter(mine) {
-            assert!(index.remove(&make(i), i, 0));
+            assert!(index.remove(&make(i), i, || 0));
         }
     }
 }
@@ -193,7 +193,7 @@ fn reused_nodes_do_not_confuse_readers() {
                 let over = SaysDone(stop);
                 for _ in 0..steps(60) {
                     (0..n).for_each(|i| _ = index.insert(&vec![i; words], i ^ t as u64, 0));
-                    (0..n).for_each(|i| assert!(index.remove(&vec![i; words], i ^ t as u64, 0)));
+                    (0..n).for_each(|i| assert!(index.remove(&vec![i; words], i ^ t as u64, || 0)));
                 }
                 drop(over);
             });

@@ -104,7 +104,7 @@ fn merges_keep_the_newest_mark() {
         let index = filled(words, 0..n);
         assert_eq!(index.get(&make(words, n + 5), Some(50)), None);
         for i in 0..n {
-            assert!(index.remove(&make(words, i), i, 40 + i % 2));
+            assert!(index.remove(&make(words, i), i, || 40 + i % 2));
         }
         for i in 0..n {
             let ts = if i < n / 2 { 40 } else { 49 };
@@ -118,10 +118,10 @@ fn merges_keep_the_newest_mark() {
 fn a_removal_leaves_its_floor() {
     for words in [1, 3] {
         let index = filled(words, 0..10);
-        assert!(!index.remove(&make(words, 3), 99, 70), "the value differs");
-        assert!(!index.remove(&make(words, 33), 33, 70), "the key is absent");
+        assert!(!index.remove(&make(words, 3), 99, || 70), "the value differs");
+        assert!(!index.remove(&make(words, 33), 33, || 70), "the key is absent");
         assert_eq!(insert(&index, words, 30, 2), Insert::Inserted, "nothing was removed");
-        assert!(index.remove(&make(words, 3), 3, 70));
+        assert!(index.remove(&make(words, 3), 3, || 70));
         assert_eq!(insert(&index, words, 3, 69), Insert::Forbidden(70));
         assert_eq!(insert(&index, words, 3, 70), Insert::Inserted);
     }

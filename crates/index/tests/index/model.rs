@@ -84,9 +84,9 @@ fn step(index: &Index, model: &mut Model, rng: &mut Random, source: KeySource, i
     } else {
         let present = model.get(&key).copied();
         assert_eq!(index.get(&key, None), present);
-        assert!(!index.remove(&key, value, 0));
+        assert!(!index.remove(&key, value, || 0));
         if let Some(present) = present {
-            assert!(index.remove(&key, present, 0));
+            assert!(index.remove(&key, present, || 0));
             model.remove(&key);
         }
     }
@@ -135,7 +135,7 @@ fn ordered_inserts_match_a_map() {
             }
             check(&index, &model);
             while let Some((key, value)) = model.pop_first() {
-                assert!(index.remove(&key, value, 0));
+                assert!(index.remove(&key, value, || 0));
             }
             check(&index, &model);
         }

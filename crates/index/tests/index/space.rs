@@ -24,7 +24,7 @@ fn a_queue_does_not_grow() {
         let first = index.bytes();
         for i in 0..n {
             fill(&index, words, [i + length].into_iter());
-            assert!(index.remove(&make(words, i), i, 0));
+            assert!(index.remove(&make(words, i), i, || 0));
             assert!(index.bytes() <= 2 * first + 8 * 4160, "{} after {i}", index.bytes());
         }
         assert_eq!(index.len() as u64, length);
@@ -42,7 +42,7 @@ fn queues_in_the_middle_do_not_grow() {
         for queue in 0..10 {
             assert_eq!(index.insert(&key(queue, i), i, 0), Insert::Inserted);
             if i >= length {
-                assert!(index.remove(&key(queue, i - length), i - length, 0));
+                assert!(index.remove(&key(queue, i - length), i - length, || 0));
             }
         }
         most = most.max(if i == 2 * length { index.bytes() } else { most });
@@ -57,7 +57,7 @@ fn an_emptied_index_is_small_again() {
             let (index, n) = (new_index(words), steps(30_001) as u64);
             let empty = index.bytes();
             fill(&index, words, 0..n);
-            (0..n).map(|i| order(i, n)).for_each(|i| assert!(index.remove(&make(words, i), i, 0)));
+            (0..n).map(|i| order(i, n)).for_each(|i| assert!(index.remove(&make(words, i), i, || 0)));
             assert_eq!((index.len(), index.bytes()), (0, empty));
             let all = Bound::Unbounded;
             assert!(scan_all(&index, &all, &all, Direction::Forward, 9, None).is_empty());

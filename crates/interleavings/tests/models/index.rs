@@ -78,7 +78,7 @@ fn merge_against_get() {
             })
         };
         for key in (0..2 * LEAF).step_by(2).filter(|&key| !stays(key)) {
-            assert!(index.remove(&[key], key, 0));
+            assert!(index.remove(&[key], key, || 0));
         }
         for n in 0..LEAF {
             assert_eq!(index.insert(&[2 * LEAF + n], n, 0), Insert::Inserted);

@@ -13,6 +13,7 @@ pub const MODELS: &[Model] = &[
     Model { name: "moved_ranges_are_read_again", rounds: 1000, scale: 9, run: moved_ranges_are_read_again },
     Model { name: "fresh_writers_begin_again", rounds: 1000, scale: 9, run: fresh_writers_begin_again },
     Model { name: "rows_that_never_were", rounds: 1000, scale: 9, run: rows_that_never_were },
+    Model { name: "keys_that_never_were", rounds: 4000, scale: 9, run: keys_that_never_were },
     Model { name: "names_that_never_were", rounds: 1000, scale: 9, run: names_that_never_were },
     Model { name: "what_was_read_holds_a_writer", rounds: 1000, scale: 9, run: what_was_read_holds_a_writer },
     Model {
@@ -231,6 +232,35 @@ fn rows_that_never_were() {
         });
         let reader = small.db.begin_with(fresh()).expect("begin");
         let read = || all(&reader, &small.table).expect("it never fails");
+        let seen = read();
+        join([coming, staying]);
+        assert_eq!(read(), seen);
+    });
+    let rows = all(&small.db.begin_read().expect("begin"), &small.table).expect("rows");
+    small.check(&rows);
+}
+
+/// The same for a reader that has looked the key up before it reads the row: a writer takes the
+/// row back in between, and another one with an older timestamp adds it again.
+fn keys_that_never_were() {
+    let small = Small::new(4);
+    small.put(&[2], 1);
+    explore(|| {
+        let coming = small.spawn(|small| {
+            let mut txn = small.db.begin().expect("begin");
+            unless_conflict(put(&mut txn, &small.table, 1, 7));
+            txn.rollback();
+        });
+        let staying = small.spawn(|small| {
+            once(&small, |txn| put(txn, &small.table, 1, 5));
+        });
+        let reader = small.db.begin_with(fresh()).expect("begin");
+        let read = || {
+            let rows =
+                reader.get_many(&small.table, &[[2u64.into()], [1u64.into()]]).expect("it never fails");
+            let numbers = rows.iter().map(|row| row.as_ref().map(|row| row.get(1).expect("a number")));
+            numbers.collect::<Vec<Option<u64>>>()
+        };
         let seen = read();
         join([coming, staying]);
         assert_eq!(read(), seen);

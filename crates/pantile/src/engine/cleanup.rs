@@ -332,12 +332,14 @@ impl Core {
         let newest = anchor.newest();
         let written =
             if newest.is_none() { Timestamp::ZERO } else { self.store.content_header(newest).timestamp() };
-        let floor = self.marks.highest(table.id, entry.tuple).max(written).get();
         let is_primary = entry.index == PRIMARY;
         if is_primary {
             // Before the entry goes: an older snapshot that misses it must know.
             table.note_cleaned(written);
         }
+        // Read when nobody finds the entry any more: a reader that still finds it has raised the
+        // mark before (I-5).
+        let floor = || self.marks.highest(table.id, entry.tuple).max(written).get();
         let was_there = table.with_tree(entry.index, |tree| tree.remove(&entry.key, entry.tuple.0, floor));
         self.stale.note(table.id, entry.tuple);
         is_primary && was_there == Some(true)

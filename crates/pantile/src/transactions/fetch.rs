@@ -27,7 +27,7 @@ impl Keys {
         let mut key = Key::default();
         for values in values {
             set_point_key(&mut key, table, values.as_ref())?;
-            words.extend_from_slice(key.words());
+            key.words().iter().for_each(|word| words.push(*word));
             ends.push(words.len());
         }
         Ok(Self { words, ends })
@@ -83,13 +83,13 @@ impl Transaction {
         keys: &[K],
     ) -> Result<Vec<Option<Row<'t>>>> {
         let inner = &*table.inner;
-        self.check_table(inner)?;
         let at = self.statement();
         if self.core.store.may_wait() && keys.len() > 1 {
             self.fetch_keys(inner, keys)?;
         }
         let mut rows = Vec::with_capacity(keys.len());
         for together in keys.chunks(TOGETHER) {
+            self.check_table(inner)?;
             let keys = Keys::of(inner, together)?;
             for (key, tuple) in keys.iter().zip(self.look_up(inner, &keys, at, false)) {
                 let found = self.find_from(inner, tuple, key, at)?;

@@ -84,7 +84,7 @@ impl Transaction {
     ) -> Result<u64> {
         self.begin_write();
         let undo = self.buffers.undo.len();
-        let (mut rows, mut added) = (rows.into_iter(), 0);
+        let (mut rows, mut added) = (rows.into_iter().fuse(), 0);
         loop {
             let together: SmallVec<[R; TOGETHER]> = rows.by_ref().take(TOGETHER).collect();
             if together.is_empty() {
@@ -162,7 +162,6 @@ impl Transaction {
         mut edit: impl FnMut(usize, &mut RowEdit<'_>) -> Result<bool>,
     ) -> Result<u64> {
         self.begin_write();
-        self.check_write(&table.inner)?;
         let undo = self.buffers.undo.len();
         let mut changed = 0;
         for (chunk, together) in keys.chunks(TOGETHER).enumerate() {
@@ -184,6 +183,7 @@ impl Transaction {
         keys: &[K],
         mut edit: impl FnMut(usize, &mut RowEdit<'_>) -> Result<bool>,
     ) -> Result<u64> {
+        self.check_write(&table.inner)?;
         let keys = Keys::of(&table.inner, keys)?;
         let at = self.statement();
         let tuples = self.look_up(&table.inner, &keys, at, true);

@@ -140,6 +140,7 @@ impl Transaction {
         key: &[u64],
         at: Timestamp,
     ) -> Result<Option<(TupleId, Encoded<'t>)>> {
+        let mut absent = None;
         loop {
             let found = match (looked_up.take(), table.primary()) {
                 (Some(tuple), _) => Some(tuple),
@@ -150,21 +151,21 @@ impl Transaction {
                 self.note_absent(table, key)?;
                 return Ok(None);
             };
-            let seen = self.read_tuple(table, tuple, at)?;
-            if let Seen::Gone = seen {
-                hint::spin_loop();
-                continue;
-            }
-            return Ok(match seen {
+            match self.read_tuple(table, tuple, at)? {
                 Seen::Row(row) => {
                     self.note_read(table.id, tuple)?;
-                    Some((tuple, row))
+                    return Ok(Some((tuple, row)));
                 }
-                Seen::Absent | Seen::Gone => {
+                Seen::Gone => hint::spin_loop(),
+                // The key may have lost its entry before the tuple had the mark of this read, and
+                // then has neither that mark nor one on its gap. It has the one that counts if
+                // the entry is still there, or if a look finds that there is none (I-5).
+                Seen::Absent if absent == Some(tuple) => {
                     self.note_absent(table, key)?;
-                    None
+                    return Ok(None);
                 }
-            });
+                Seen::Absent => absent = Some(tuple),
+            }
         }
     }
 

@@ -36,6 +36,8 @@ const FEW: u64 = 10_000;
 /// Rows in the queue, and where its keys begin.
 const QUEUE: u64 = 1_000;
 const QUEUE_FROM: u64 = 1 << 40;
+/// Keys of rows that are inserted at random are above these.
+const INSERTED_FROM: u64 = 1 << 62;
 /// Updates of each row before the space is measured, and rows in a transaction.
 const TIMES: u64 = 5;
 const UPDATES: usize = 100;
@@ -44,6 +46,8 @@ const PAUSE: Duration = Duration::from_secs(3);
 
 const AFTER_UPDATES: &str = "MB on disk after 5 updates of each row";
 const WITH_INDEX: &str = "load with an index, rows";
+const INSERTS: &str = "10 inserts at random keys, 1 thread";
+const WHOLE: &str = "scan of the whole table, rows, 1 thread";
 const QUEUE_TURNS: &str = "queue: a row in, a row out, 1 thread";
 /// Clients, and what they do.
 const DURABLE: [(u64, &str); 2] =
@@ -60,18 +64,22 @@ pub fn measure(peer: &dyn Peer, dir: &Path, load: &Load<'_>, seed: u64) -> Resul
     let plain = made(dir, "plain")?;
     let store = peer.open(&plain, PLAIN)?;
     figures.rate("load in order, rows", fill(&*store, &plain, load.rows)?);
-    figures.cost("MB on disk after the load", megabytes(&plain)?);
+    if peer.keeps() {
+        figures.cost("MB on disk after the load", megabytes(&plain)?);
+    }
     loads(&*store, load, seed, &mut figures)?;
-    if figures.wants(AFTER_UPDATES) {
+    if peer.keeps() && figures.wants(AFTER_UPDATES) {
         rewrite(&*store, load.rows, seed)?;
         store.settle()?;
         thread::sleep(PAUSE);
         figures.cost(AFTER_UPDATES, megabytes(&plain)?);
     }
     drop(store);
-    let began = Instant::now();
-    peer.open(&plain, PLAIN)?.work(&[load.rows / 2], &[])?;
-    figures.cost("opening and a first read, ms", began.elapsed().as_secs_f64() * 1e3);
+    if peer.keeps() {
+        let began = Instant::now();
+        peer.open(&plain, PLAIN)?.work(&[load.rows / 2], &[])?;
+        figures.cost("opening and a first read, ms", began.elapsed().as_secs_f64() * 1e3);
+    }
     fs::remove_dir_all(&plain)?;
     if figures.wants(WITH_INDEX) {
         let indexed = made(dir, "indexed")?;
@@ -80,7 +88,20 @@ pub fn measure(peer: &dyn Peer, dir: &Path, load: &Load<'_>, seed: u64) -> Resul
         drop(store);
         fs::remove_dir_all(&indexed)?;
     }
-    let durable = DURABLE.into_iter().filter(|(_, what)| figures.wants(what)).collect::<Vec<_>>();
+    if figures.wants(INSERTS) {
+        let dir = made(dir, "inserts")?;
+        let store = peer.open(&dir, PLAIN)?;
+        fill(&*store, &dir, load.rows)?;
+        let insert = |random: &mut Random| {
+            let rows: Vec<_> = (0..10).map(|_| row(INSERTED_FROM | random.word() >> 2, random)).collect();
+            store.load(&rows, false)
+        };
+        figures.rate(INSERTS, clients_do(1, load.time, seed, &insert)?);
+        drop(store);
+        fs::remove_dir_all(&dir)?;
+    }
+    let durable =
+        DURABLE.into_iter().filter(|(_, what)| peer.keeps() && figures.wants(what)).collect::<Vec<_>>();
     if !durable.is_empty() {
         let store = peer.open(&made(dir, "durable")?, How { durable: true, indexed: false })?;
         fill(&*store, dir, FEW)?;
@@ -106,6 +127,11 @@ fn loads(store: &dyn Store, load: &Load<'_>, seed: u64, figures: &mut Figures<'_
         ("5 reads and 5 updates, 1 thread", 1, &mixed),
         ("5 reads and 5 updates, 2 threads", 2, &mixed),
     ];
+    if figures.wants(WHOLE) {
+        let rows = load.rows as usize;
+        let scan = |_: &mut Random| store.scan(0, rows).map(drop);
+        figures.rate(WHOLE, clients_do(1, load.time, seed, &scan)? * load.rows as f64);
+    }
     for (what, clients, act) in acts {
         if figures.wants(what) {
             figures.rate(what, clients_do(clients, load.time, seed, act)?);
@@ -116,7 +142,7 @@ fn loads(store: &dyn Store, load: &Load<'_>, seed: u64, figures: &mut Figures<'_
     }
     let mut random = Random::new(seed, 9);
     let waiting: Vec<_> = (QUEUE_FROM..QUEUE_FROM + QUEUE).map(|key| row(key, &mut random)).collect();
-    store.load(&waiting)?;
+    store.load(&waiting, true)?;
     let head = AtomicU64::new(QUEUE_FROM);
     let turn = |random: &mut Random| {
         let head = head.fetch_add(1, Ordering::Relaxed);
@@ -178,7 +204,7 @@ fn fill(store: &dyn Store, dir: &Path, rows: u64) -> Result<f64, Failure> {
     for first in (0..rows).step_by(BATCH as usize) {
         let batch: Vec<_> = (first..rows.min(first + BATCH)).map(|key| row(key, &mut random)).collect();
         let began = Instant::now();
-        store.load(&batch)?;
+        store.load(&batch, true)?;
         taken += began.elapsed();
     }
     let began = Instant::now();
@@ -205,12 +231,7 @@ fn rewrite(store: &dyn Store, rows: u64, seed: u64) -> Result<(), Failure> {
 
 /// Lets so many threads do something for a time. Returns how often they did it a
 /// second.
-fn clients_do(
-    clients: u64,
-    time: Duration,
-    seed: u64,
-    act: &Act<'_>,
-) -> Result<f64, Failure> {
+fn clients_do(clients: u64, time: Duration, seed: u64, act: &Act<'_>) -> Result<f64, Failure> {
     let began = Instant::now();
     let done = thread::scope(|scope| {
         let client = |n| {

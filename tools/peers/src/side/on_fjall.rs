@@ -61,7 +61,7 @@ impl Opened {
 }
 
 impl Store for Opened {
-    fn load(&self, rows: &[Row]) -> Result<(), Failure> {
+    fn load(&self, rows: &[Row], _: bool) -> Result<(), Failure> {
         self.write(|txn| {
             for row in rows {
                 txn.insert(&self.rows, row.key.to_be_bytes(), value(row));

@@ -71,10 +71,11 @@ impl Opened {
 }
 
 impl Store for Opened {
-    fn load(&self, rows: &[Row]) -> Result<(), Failure> {
+    fn load(&self, rows: &[Row], in_order: bool) -> Result<(), Failure> {
+        let flags = if in_order { PutFlags::APPEND } else { PutFlags::empty() };
         self.write(|txn| {
             for row in rows {
-                self.rows.put_with_flags(txn, PutFlags::APPEND, &row.key.to_be_bytes(), &value(row))?;
+                self.rows.put_with_flags(txn, flags, &row.key.to_be_bytes(), &value(row))?;
                 if self.how.indexed {
                     let entry = [row.owner.to_be_bytes(), row.key.to_be_bytes()].concat();
                     self.owners.put(txn, &entry, &[])?;

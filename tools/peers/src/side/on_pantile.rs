@@ -50,7 +50,7 @@ impl Opened {
 }
 
 impl Store for Opened {
-    fn load(&self, rows: &[Row]) -> Result<(), Failure> {
+    fn load(&self, rows: &[Row], _: bool) -> Result<(), Failure> {
         self.db.run(|txn| txn.insert_many(&self.rows, rows.iter().map(values)))?;
         Ok(())
     }

@@ -72,7 +72,7 @@ fn read(
 }
 
 impl Store for Opened {
-    fn load(&self, rows: &[Row]) -> Result<(), Failure> {
+    fn load(&self, rows: &[Row], _: bool) -> Result<(), Failure> {
         self.write(|txn| {
             let (mut table, mut owners) = (txn.open_table(ROWS)?, txn.open_table(OWNERS)?);
             for row in rows {

@@ -89,7 +89,7 @@ fn insert(db: &Connection, row: &Row) -> Result<(), Failure> {
 }
 
 impl Store for Opened {
-    fn load(&self, rows: &[Row]) -> Result<(), Failure> {
+    fn load(&self, rows: &[Row], _: bool) -> Result<(), Failure> {
         self.write(|txn| rows.iter().try_for_each(|row| insert(txn, row)))
     }
 

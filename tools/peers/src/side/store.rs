@@ -27,6 +27,10 @@ pub struct How {
 /// A product that keeps rows.
 pub trait Peer: Sync {
     fn name(&self) -> &'static str;
+    /// Whether it keeps rows in files.
+    fn keeps(&self) -> bool {
+        true
+    }
     /// Opens the store in this directory, and makes it if there is none.
     fn open(&self, dir: &Path, how: How) -> Result<Box<dyn Store>, Failure>;
 }
@@ -34,8 +38,8 @@ pub trait Peer: Sync {
 /// An open store. Transactions are serializable, and run again when they conflict.
 /// Dropping it closes it.
 pub trait Store: Sync {
-    /// Adds rows in one transaction.
-    fn load(&self, rows: &[Row]) -> Result<(), Failure>;
+    /// Adds rows in one transaction. If they come in order, each has the highest key so far.
+    fn load(&self, rows: &[Row], in_order: bool) -> Result<(), Failure>;
     /// One transaction: reads some rows, then gives others a new value. Returns
     /// something of what it has read.
     fn work(&self, reads: &[u64], writes: &[Row]) -> Result<u64, Failure>;

@@ -4,20 +4,26 @@ use std::fmt::Write;
 
 use pantile_bench::baseline::median;
 
+use super::Measured;
 use super::measure::Figure;
 
 /// A table in Markdown of the medians of each store's rounds, the best of each line
-/// in bold, and how the first store compares with the best other one.
-pub fn table(names: &[&str], figures: &[Vec<Vec<Figure>>]) -> String {
-    let mut out = format!("| | {} | {} / best other |\n", names.join(" | "), names[0]);
-    let _ = writeln!(out, "|{}", " --- |".repeat(names.len() + 2));
-    let Some(lines) = figures.first().and_then(|rounds| rounds.first()) else { return out };
-    for (n, line) in lines.iter().enumerate() {
+/// in bold, how the first store compares with the best other one, and what share it
+/// reaches of the floor, where there is one.
+pub fn table(stores: &[Measured], floor: Option<&Vec<Vec<Figure>>>) -> String {
+    let names: Vec<_> = stores.iter().map(|(name, _)| *name).collect();
+    let Some((_, [first, ..])) = stores.first().map(|(name, rounds)| (name, &rounds[..])) else {
+        return String::new();
+    };
+    let mut out = format!("| | {} | {1} / best other | {1} / floor |\n", names.join(" | "), names[0]);
+    let _ = writeln!(out, "|{}", " --- |".repeat(names.len() + 3));
+    for line in first {
         let of_store = |rounds: &Vec<Vec<Figure>>| {
-            let values: Vec<_> = rounds.iter().map(|round| round[n].value).collect();
-            median(&values).unwrap_or(0.0)
+            let of_line =
+                |round: &Vec<Figure>| round.iter().find(|figure| figure.what == line.what).map(|f| f.value);
+            median(&rounds.iter().filter_map(of_line).collect::<Vec<_>>())
         };
-        let values: Vec<_> = figures.iter().map(of_store).collect();
+        let values: Vec<_> = stores.iter().map(|(_, rounds)| of_store(rounds).unwrap_or(0.0)).collect();
         // As something of which more is better.
         let merit = |value: f64| if line.is_cost { -value } else { value };
         let best = values.iter().copied().max_by(|a, b| merit(*a).total_cmp(&merit(*b))).unwrap_or(0.0);
@@ -28,7 +34,9 @@ pub fn table(names: &[&str], figures: &[Vec<Vec<Figure>>]) -> String {
         let cells: Vec<_> = values.iter().map(cell).collect();
         let other = values[1..].iter().copied().max_by(|a, b| merit(*a).total_cmp(&merit(*b)));
         let ratio = other.map_or(String::new(), |other| format!("{:.2}", values[0] / other));
-        let _ = writeln!(out, "| {} | {} | {ratio} |", line.what, cells.join(" | "));
+        let share =
+            floor.and_then(of_store).map_or(String::new(), |floor| format!("{:.2}", values[0] / floor));
+        let _ = writeln!(out, "| {} | {} | {ratio} | {share} |", line.what, cells.join(" | "));
     }
     out
 }
