@@ -120,6 +120,8 @@ pub enum Control {
     FreshHaveRead,
     /// A tuple that is left with an entry and without a version has the marks of gaps.
     GapMarks,
+    /// A read that finds no visible version looks its key up once more (I-5).
+    AbsentAgain,
     /// A reader waits until all clocks have passed it before it looks whether it needs marks
     /// (I-33).
     PastWritersWait,
@@ -186,7 +188,7 @@ pub enum Control {
 
 impl Control {
     /// All of them, with their names on the command line.
-    pub const ALL: [(Control, &'static str); 78] = [
+    pub const ALL: [(Control, &'static str); 79] = [
         (Control::WatermarkAtRelease, "watermark-at-release"),
         (Control::LifeInChecksum, "life-in-checksum"),
         (Control::TombstonesStay, "tombstones-stay"),
@@ -238,6 +240,7 @@ impl Control {
         (Control::RangesReadAgain, "ranges-read-again"),
         (Control::FreshHaveRead, "fresh-have-read"),
         (Control::GapMarks, "gap-marks"),
+        (Control::AbsentAgain, "absent-again"),
         (Control::PastWritersWait, "past-writers-wait"),
         (Control::DroppedAreChanged, "dropped-are-changed"),
         (Control::EntersAgain, "enters-again"),

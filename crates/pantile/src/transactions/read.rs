@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use pantile_base::control::{Control, is_removed};
 use pantile_base::sync::atomic::AtomicU64;
 use pantile_base::sync::hint;
 use pantile_base::{Address, TableId, Timestamp, TupleId, prefetch};
@@ -160,7 +161,7 @@ impl Transaction {
                 // The key may have lost its entry before the tuple had the mark of this read, and
                 // then has neither that mark nor one on its gap. It has the one that counts if
                 // the entry is still there, or if a look finds that there is none (I-5).
-                Seen::Absent if absent == Some(tuple) => {
+                Seen::Absent if absent == Some(tuple) || is_removed(Control::AbsentAgain) => {
                     self.note_absent(table, key)?;
                     return Ok(None);
                 }
