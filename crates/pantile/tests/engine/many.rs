@@ -87,6 +87,18 @@ fn rows_are_changed_together_as_one_by_one() {
     }
 }
 
+/// Rows are taken up to the first `None`, whatever the iterator would give after it.
+#[test]
+fn an_iterator_is_not_asked_again() {
+    let db = in_memory();
+    let table = numbers(&db);
+    let mut txn = db.begin().expect("a transaction");
+    let lines = ["2001", "2002", "no number", "2003"].into_iter().map_while(|line| line.parse().ok());
+    let rows = lines.map(|id: u64| [id.into(), 0u64.into()]);
+    assert_eq!(txn.insert_many(&table, rows).expect("rows"), 2);
+    assert!(txn.get(&table, &[2003u64.into()]).expect("a read").is_none());
+}
+
 /// A call that fails changes nothing, whichever row is to blame.
 #[test]
 fn rows_are_changed_together_or_not_at_all() {

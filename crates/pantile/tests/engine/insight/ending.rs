@@ -38,10 +38,37 @@ fn no_call_works(db: &Database, table: &Table, mut txn: Transaction) {
     is_ended(txn.upsert(table, &row));
     is_ended(txn.update(table, &KEY, &[(1, Value::Bytes(b"x"))]));
     is_ended(txn.delete(table, &KEY));
+    is_ended(txn.insert_many(table, [row]));
+    is_ended(txn.update_many(table, &[(KEY, [(1, Value::Bytes(b"x"))])]));
+    is_ended(txn.modify_many(table, &[KEY], |_, _| Ok(true)));
     is_ended(txn.get_for_update(table, &KEY).map(|row| row.is_some()));
     is_ended(txn.delete_range(table, Range::all()));
     is_ended(txn.commit());
     assert!(db.begin_read().expect("begin").get(table, &[Value::UInt(500)]).expect("get").is_none());
+}
+
+/// A call for many rows does not go on to its end.
+#[test]
+fn a_long_call_ends_soon_after_it_is_asked_to() {
+    let (db, table) = open(Options::new());
+    rewrite(&db, &table, 10, 1);
+    let mut txn = db.begin().expect("begin");
+    let (id, keys, mut changed) = (txn.id(), [KEY; 1_000], 0);
+    is_ended(txn.modify_many(&table, &keys, |_, _| {
+        changed += 1;
+        db.end_transaction(id).map(|_| false)
+    }));
+    assert!(changed < 100, "{changed}");
+    drop(txn);
+    let mut txn = db.begin().expect("begin");
+    let (id, mut added) = (txn.id(), 0u64);
+    let rows = std::iter::repeat_with(|| {
+        added += 1;
+        db.end_transaction(id).expect("end");
+        [Value::UInt(1_000 + added), Value::Bytes(b"new")]
+    });
+    is_ended(txn.insert_many(&table, rows.take(1_000)));
+    assert!(added < 100, "{added}");
 }
 
 #[test]
