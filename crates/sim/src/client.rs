@@ -322,7 +322,8 @@ impl Open {
         }
         let first = if writes && stage.mood.is_busy() && !stage.random.one_in(4) { 7 } else { 0 };
         match first + stage.random.below(if writes { 16 } else { 6 } - first) {
-            0..3 => self.get(stage, name, key),
+            0..2 => self.get(stage, name, key),
+            2 => self.get_many(stage, name, key..key + 2 * run),
             3..5 => self.scan(stage, name, key),
             5 => self.scan_index(stage, name),
             6 => self.lock(stage, name, key),
@@ -423,6 +424,26 @@ impl Open {
         let expected = self.expected(stage, name, key);
         let found = found.map(|(_, row)| row);
         if found == expected { Ok(()) } else { Err(self.wrong(&format!("{name} {key}"), &found, &expected)) }
+    }
+
+    fn get_many(
+        &mut self,
+        stage: &mut Stage<'_>,
+        name: &str,
+        keys: std::ops::Range<u64>,
+    ) -> Result<(), Call> {
+        let table = self.table(stage, name)?;
+        let named: Vec<[Value<'_>; 1]> = keys.clone().map(|key| [key.into()]).collect();
+        let rows = self.txn.get_many(&table, &named)?;
+        let decoded = |row: Option<pantile::Row<'_>>| row.map(|row| decode(&row)).transpose();
+        let found: Vec<_> = rows.into_iter().map(decoded).collect::<Result<_, Error>>()?;
+        for (key, found) in keys.zip(found) {
+            let (found, expected) = (found.map(|(_, row)| row), self.expected(stage, name, key));
+            if found != expected {
+                return Err(self.wrong(&format!("{name} {key}, of many"), &found, &expected));
+            }
+        }
+        Ok(())
     }
 
     fn scan(&mut self, stage: &mut Stage<'_>, name: &str, key: u64) -> Result<(), Call> {
