@@ -93,6 +93,10 @@ fn writers_begin_above_a_reader_that_leaves_no_marks() {
     assert!(!registry.is_past_writers(later, late), "it may have drawn below");
     assert!(registry.draw_commit(writer, Timestamp::ZERO) > late);
     assert!(registry.is_past_writers(later, late), "it has announced a bound above");
+    let beginning = registry.claim(TRANSACTION_SLOTS).expect("a slot");
+    assert!(!registry.is_past_writers(later, late), "it may have drawn below, and not said so yet");
+    registry.release(beginning);
+    assert!(registry.is_past_writers(later, late));
 }
 
 /// A commit that is refused leaves a timestamp that no clock shows yet. A reader
