@@ -1,7 +1,6 @@
 //! Many rows in one call: counting, inserting and deleting them.
 
 use pantile_base::Timestamp;
-use smallvec::SmallVec;
 
 use crate::engine::memory_limit::Adds;
 use crate::engine::table::{Index, IndexInner, Table};
@@ -84,9 +83,10 @@ impl Transaction {
     ) -> Result<u64> {
         self.begin_write();
         let undo = self.buffers.undo.len();
-        let (mut rows, mut added) = (rows.into_iter().fuse(), 0);
+        let (mut rows, mut together, mut added) = (rows.into_iter().fuse(), Vec::new(), 0);
         loop {
-            let together: SmallVec<[R; TOGETHER]> = rows.by_ref().take(TOGETHER).collect();
+            together.clear();
+            together.extend(rows.by_ref().take(TOGETHER));
             if together.is_empty() {
                 return Ok(added);
             }
