@@ -64,5 +64,6 @@ pub use arena::NodeArena;
 pub use batch::Batch;
 pub use bulk::{Parts, Unsorted};
 pub use index::Index;
+pub use many::SIDE_BY_SIDE;
 pub use scan::{Direction, Scan};
 pub use tree::Insert;

@@ -6,7 +6,7 @@ use crate::tree::Tree;
 
 /// Descents that go side by side. More would wait for the processor's fill
 /// buffers instead of for the memory.
-const SIDE_BY_SIDE: usize = 16;
+pub const SIDE_BY_SIDE: usize = 16;
 
 /// In place of the version of a node, which never gets there: a writer
 /// interfered with this descent.

@@ -1,6 +1,7 @@
 //! Reading several rows at once, ahead of their use.
 
 use pantile_base::{Timestamp, TupleId, prefetch};
+use pantile_index::Index as Tree;
 use smallvec::SmallVec;
 
 use crate::engine::anchor::Anchor;
@@ -12,8 +13,8 @@ use crate::types::key::Key;
 use crate::types::row::Row;
 use crate::types::value::Value;
 
-/// Rows whose contents the CPU brings in side by side.
-pub(super) const TOGETHER: usize = 16;
+/// Rows whose contents the CPU brings in side by side, as many as their keys.
+pub(super) const TOGETHER: usize = pantile_index::SIDE_BY_SIDE;
 
 /// The primary keys of rows, at most [`TOGETHER`], one behind the other.
 pub(super) struct Keys {
@@ -34,22 +35,18 @@ impl Keys {
     }
 
     #[inline]
-    fn len(&self) -> usize {
-        self.ends.len()
-    }
-
-    #[inline]
     pub fn iter(&self) -> impl Iterator<Item = &[u64]> {
         let mut start = 0;
         self.ends.iter().map(move |end| &self.words[std::mem::replace(&mut start, *end)..*end])
     }
 
-    /// The keys, and empty slices behind them.
-    #[inline]
-    fn slices(&self) -> [&[u64]; TOGETHER] {
-        let mut slices: [&[u64]; TOGETHER] = [&[]; TOGETHER];
-        slices.iter_mut().zip(self.iter()).for_each(|(slice, key)| *slice = key);
-        slices
+    /// The tuples that an index has for them, looked up side by side.
+    fn find_in(&self, tree: &Tree) -> [Option<TupleId>; TOGETHER] {
+        let (mut keys, mut found): ([&[u64]; TOGETHER], _) = ([&[]; TOGETHER], [None; TOGETHER]);
+        keys.iter_mut().zip(self.iter()).for_each(|(place, key)| *place = key);
+        let count = self.ends.len();
+        tree.get_many(&keys[..count], &mut found[..count]);
+        found.map(|tuple| tuple.map(TupleId))
     }
 }
 
@@ -91,7 +88,7 @@ impl Transaction {
         for together in keys.chunks(TOGETHER) {
             self.check_table(inner)?;
             let keys = Keys::of(inner, together)?;
-            for (key, tuple) in keys.iter().zip(self.look_up(inner, &keys, at, false)) {
+            for (key, tuple) in keys.iter().zip(self.look_up(inner, &keys, at)) {
                 let found = self.find_from(inner, tuple, key, at)?;
                 rows.push(found.map(|(_, row)| self.row(table, row, at)));
             }
@@ -120,7 +117,7 @@ impl Transaction {
             keys.push(schema.primary_key.iter().map(|id| columns.value(row, schema, *id)).collect());
         }
         let keys = Keys::of(inner, &keys).ok()?;
-        Some(self.look_up(inner, &keys, at, true))
+        Some(self.look_up(inner, &keys, at))
     }
 
     /// Lets the medium begin to read the rows with these keys, all of them.
@@ -129,14 +126,9 @@ impl Transaction {
         let Some(tree) = table.primary() else { return Ok(()) };
         let mut tuples = Vec::with_capacity(keys.len());
         for together in keys.chunks(TOGETHER) {
-            let mut found = [None; TOGETHER];
-            tree.get_many(
-                &Keys::of(table, together)?.slices()[..together.len()],
-                &mut found[..together.len()],
-            );
-            tuples.extend(found.into_iter().flatten());
+            tuples.extend(Keys::of(table, together)?.find_in(tree).into_iter().flatten());
         }
-        self.fetch(table, tuples.into_iter());
+        self.fetch(table, tuples.into_iter().map(|tuple| tuple.0));
         Ok(())
     }
 
@@ -148,22 +140,13 @@ impl Transaction {
         table: &TableInner,
         keys: &Keys,
         at: Timestamp,
-        to_write: bool,
     ) -> [Option<TupleId>; TOGETHER] {
-        let mut found = [None; TOGETHER];
-        let count = keys.len();
-        let Some(tree) = table.primary().filter(|_| count > 1) else { return [None; TOGETHER] };
-        tree.get_many(&keys.slices()[..count], &mut found[..count]);
-        let tuples = found.map(|tuple| tuple.map(TupleId));
+        let Some(tree) = table.primary().filter(|_| keys.ends.len() > 1) else { return [None; TOGETHER] };
+        let tuples = keys.find_in(tree);
         if self.core.store.may_wait() {
             return tuples;
         }
-        for tuple in tuples.iter().flatten() {
-            if to_write || self.mark(at).is_some() {
-                self.core.marks.prefetch(table.id, *tuple);
-            }
-            prefetch(table.anchor(*tuple));
-        }
+        tuples.iter().flatten().for_each(|tuple| self.prefetch_tuple(table, *tuple, at));
         tuples.iter().flatten().for_each(|tuple| self.prefetch_version(table, *tuple));
         tuples
     }

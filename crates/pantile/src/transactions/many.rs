@@ -186,7 +186,7 @@ impl Transaction {
         self.check_write(&table.inner)?;
         let keys = Keys::of(&table.inner, keys)?;
         let at = self.statement();
-        let tuples = self.look_up(&table.inner, &keys, at, true);
+        let tuples = self.look_up(&table.inner, &keys, at);
         let mut changed = 0;
         for (n, (key, tuple)) in keys.iter().zip(tuples).enumerate() {
             self.check_memory(Adds::Version)?;

@@ -8,7 +8,7 @@ use fjall::{
 };
 use pantile_bench::memory::Failure;
 
-use super::store::{How, Peer, Row, Store, missing, taste};
+use super::store::{How, Peer, Row, Store, missing, taste, value};
 
 pub struct OnFjall;
 
@@ -30,10 +30,6 @@ impl Peer for OnFjall {
         let owners = db.keyspace("owners", KeyspaceCreateOptions::default)?;
         Ok(Box::new(Opened { db, rows, owners, how }))
     }
-}
-
-fn value(row: &Row) -> Vec<u8> {
-    [&row.owner.to_be_bytes()[..], &row.value].concat()
 }
 
 impl Opened {

@@ -8,7 +8,7 @@ use heed::types::Bytes;
 use heed::{Database, Env, EnvFlags, EnvOpenOptions, PutFlags, RoTxn, RwTxn};
 use pantile_bench::memory::Failure;
 
-use super::store::{How, Peer, Row, Store, missing, taste};
+use super::store::{How, Peer, Row, Store, missing, taste, value};
 
 pub struct OnLmdb;
 
@@ -48,10 +48,6 @@ fn open(
     let flags = if is_durable { EnvFlags::empty() } else { EnvFlags::WRITE_MAP | EnvFlags::NO_SYNC };
     // SAFETY: the directory is this run's own, and is opened once at a time.
     unsafe { options.flags(flags).open(dir) }
-}
-
-fn value(row: &Row) -> Vec<u8> {
-    [&row.owner.to_be_bytes()[..], &row.value].concat()
 }
 
 impl Opened {

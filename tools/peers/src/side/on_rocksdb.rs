@@ -2,15 +2,15 @@
 //! validated when it commits (`get_for_update`), which makes them serializable.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use pantile_bench::memory::Failure;
 use rocksdb::{
     BlockBasedOptions, BoundColumnFamily, Cache, Direction, ErrorKind, IteratorMode, MultiThreaded,
     OptimisticTransactionDB, OptimisticTransactionOptions, Options, Transaction, WriteOptions,
 };
-use std::sync::Arc;
 
-use super::store::{How, Peer, Row, Store, missing, taste};
+use super::store::{How, Peer, Row, Store, missing, taste, value};
 
 pub struct OnRocksdb;
 
@@ -39,10 +39,6 @@ impl Peer for OnRocksdb {
         let db = Db::open_cf(&options, dir.join("rocksdb"), ["rows", "owners"])?;
         Ok(Box::new(Opened { db, how }))
     }
-}
-
-fn value(row: &Row) -> Vec<u8> {
-    [&row.owner.to_be_bytes()[..], &row.value].concat()
 }
 
 impl Opened {

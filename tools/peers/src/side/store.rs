@@ -15,6 +15,11 @@ pub struct Row {
     pub value: [u8; VALUE_BYTES],
 }
 
+/// What stores without columns keep for a key.
+pub fn value(row: &Row) -> Vec<u8> {
+    [&row.owner.to_be_bytes()[..], &row.value].concat()
+}
+
 /// How a store is opened.
 #[derive(Clone, Copy)]
 pub struct How {
