@@ -4,13 +4,14 @@
 //! Seeds are fixed and time is simulated, so two runs execute the same transactions.
 //!
 //! Arguments: the workload (`ycsb`, `tpcc`, or one of them with `-together`, where rows whose keys are
-//! known are the matter of one call), the transactions to count (10,000).
+//! known are the matter of one call; `load` and `load-indexed`, where a row counts as a transaction),
+//! the transactions to count (10,000).
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use pantile::lab::SimulatedTime;
-use pantile::{Isolation, MediumKind, Options};
+use pantile::{Database, IndexDef, Isolation, MediumKind, Options, Table, TableDef, Type, Value};
 use pantile_bench::load::{Context, Silent};
 use pantile_bench::runner::Client;
 use pantile_bench::tpcc::{Scale, Tpcc};
@@ -41,8 +42,49 @@ fn main() -> Result<()> {
             run(&Ycsb { together, ..ycsb }, transactions)
         }
         "tpcc" => run(&Tpcc { scale: Scale::full(1), together, seed: 1 }, transactions),
-        _ => Err(Error::Setting("usage: instructions ycsb|tpcc[-together] [TRANSACTIONS]".into())),
+        "load" => load(false, transactions),
+        "load-indexed" => load(true, transactions),
+        _ => Err(Error::Setting(
+            "usage: instructions ycsb|tpcc[-together]|load[-indexed] [TRANSACTIONS]".into(),
+        )),
     }
+}
+
+/// Rows of a transaction of a load.
+const ROWS: u64 = 1_000;
+
+/// Adds rows of 100 bytes in the order of their keys. The second half of them is counted.
+fn load(is_indexed: bool, rows: u64) -> Result<()> {
+    let options = Options::new().medium(MediumKind::Dram).max_bytes(MAX_BYTES).streams(1);
+    let db = options.simulated_time(SimulatedTime::default()).open("unused")?;
+    let def = TableDef::new("rows").column("id", Type::U64).column("owner", Type::U64);
+    let def = def.column("value", Type::FixedBytes(84)).primary_key(["id"]);
+    let def = if is_indexed { def.index(IndexDef::new("owner", ["owner"])) } else { def };
+    let table = db.create_table(def)?;
+    for first in (0..rows).step_by(ROWS as usize) {
+        add(&db, &table, first..(first + ROWS).min(rows))?;
+    }
+    for first in (rows..2 * rows).step_by(ROWS as usize) {
+        measured_rows(&db, &table, first..(first + ROWS).min(2 * rows))?;
+    }
+    println!("{} commits", db.stats().commits);
+    Ok(())
+}
+
+/// As [`measured`].
+#[inline(never)]
+fn measured_rows(db: &Database, table: &Table, ids: std::ops::Range<u64>) -> Result<()> {
+    add(db, table, ids)
+}
+
+fn add(db: &Database, table: &Table, ids: std::ops::Range<u64>) -> Result<()> {
+    let value = [7; 84];
+    let owner = |id: u64| id.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 44;
+    db.run(|txn| {
+        let rows = ids.clone().map(|id| [id.into(), owner(id).into(), Value::Bytes(&value)]);
+        txn.insert_many(table, rows)
+    })?;
+    Ok(())
 }
 
 /// Loads the data, warms up with half as many transactions, and runs those that are counted.

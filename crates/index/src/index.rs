@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::arena::NodeArena;
 use crate::batch::Batch;
 use crate::bulk::{Parts, Unsorted};
+use crate::finger::Finger;
 use crate::layout::Layout;
 use crate::narrow::Narrow;
 use crate::scan::Scan;
@@ -122,7 +123,27 @@ impl Index {
     /// If `key` has no words or more than the index takes.
     #[inline]
     pub fn insert(&self, key: &[u64], value: u64, ts: u64) -> Insert {
-        dispatch!(self, tree => { check_key(tree, key); tree.insert(key, value, ts) })
+        self.insert_near(&Finger::default(), key, value, ts)
+    }
+
+    /// The same. Looks first at the leaf into which the last insert with this finger has put its
+    /// key.
+    ///
+    /// # Panics
+    /// As [`Index::insert`].
+    #[inline]
+    pub fn insert_near(&self, finger: &Finger, key: &[u64], value: u64, ts: u64) -> Insert {
+        dispatch!(self, tree => { check_key(tree, key); tree.insert(key, value, ts, finger) })
+    }
+
+    /// Whether [`Index::insert_near`] would look only at the leaf of the finger, as far as can be
+    /// said now.
+    ///
+    /// # Panics
+    /// If `key` has no words or more than the index takes.
+    #[inline]
+    pub fn is_near(&self, finger: &Finger, key: &[u64]) -> bool {
+        dispatch!(self, tree => { check_key(tree, key); tree.at_finger(finger, key).is_some() })
     }
 
     /// The read mark of the key's leaf. Of all who found the key absent before it

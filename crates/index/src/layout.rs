@@ -97,6 +97,10 @@ pub(crate) trait Layout: Copy + Send + Sync + 'static {
     /// none.
     fn fence(&self, node: Node<'_>, side: Side, out: &mut Vec<u64>) -> bool;
 
+    /// Whether `key` lies below the fence on one side of a leaf. All keys lie above a low fence,
+    /// and below a high fence, that is not there.
+    fn is_below_fence(&self, leaf: Node<'_>, side: Side, key: &[u64]) -> bool;
+
     /// Inserts an entry at `pos`. Returns false and changes nothing if the node
     /// has no room.
     fn insert(&self, node: &Locked<'_>, pos: usize, key: &[u64], value: u64) -> bool;

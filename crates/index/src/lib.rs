@@ -26,7 +26,9 @@
 //!   its node's lock, or if its node's version was checked after the read. It
 //!   is then the address of a node of the tree's own size class.
 //! * **I3, versions.** A node's version only grows, even when the node is freed
-//!   and reused. So anything read under an old version fails its check.
+//!   and reused. So anything read under an old version fails its check, and a
+//!   leaf that still has the version that a thread knows is still the same leaf
+//!   of the same tree, if that tree is still there ([`Finger`]).
 //! * **I4, racy reads.** A value that an optimistic reader takes from a node
 //!   indexes the node's words only through checked accesses, until it is
 //!   validated.
@@ -46,6 +48,7 @@ mod arena;
 mod batch;
 mod bulk;
 mod estimate;
+mod finger;
 mod index;
 mod layout;
 mod lookup;
@@ -63,6 +66,7 @@ mod wide;
 pub use arena::NodeArena;
 pub use batch::Batch;
 pub use bulk::{Parts, Unsorted};
+pub use finger::Finger;
 pub use index::Index;
 pub use many::SIDE_BY_SIDE;
 pub use scan::{Direction, Scan};

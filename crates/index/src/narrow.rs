@@ -147,6 +147,11 @@ impl Layout for Narrow {
         node.has_fence(side)
     }
 
+    #[inline(always)]
+    fn is_below_fence(&self, leaf: Node<'_>, side: Side, key: &[u64]) -> bool {
+        if leaf.has_fence(side) { key[0] < leaf.get(side.word()) } else { side == Side::High }
+    }
+
     fn insert(&self, node: &Locked<'_>, pos: usize, key: &[u64], value: u64) -> bool {
         let count = self.count(**node);
         if count == CAPACITY {

@@ -237,6 +237,14 @@ pub(crate) struct Locked<'a> {
     version: u64,
 }
 
+impl Locked<'_> {
+    /// The version that the node has once it is unlocked.
+    #[inline(always)]
+    pub(crate) fn next_version(&self) -> u64 {
+        self.version + 2
+    }
+}
+
 impl<'a> Deref for Locked<'a> {
     type Target = Node<'a>;
 
@@ -249,7 +257,7 @@ impl<'a> Deref for Locked<'a> {
 impl Drop for Locked<'_> {
     #[inline]
     fn drop(&mut self) {
-        self.node.words[VERSION].store(self.version + 2, Ordering::Release);
+        self.node.words[VERSION].store(self.next_version(), Ordering::Release);
     }
 }
 

@@ -5,11 +5,10 @@ use std::sync::Arc;
 use pantile_base::sync::atomic::{AtomicU64, Ordering};
 
 use crate::arena::NodeArena;
+use crate::finger::{Finger, next_tree};
 use crate::layout::{Layout, Slot};
-use crate::node::{Backoff, Locked, Node};
+use crate::node::{Backoff, Locked, Node, Side};
 
-/// A B+-tree with nodes of layout `L`.
-///
 /// The result of an insert.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Insert {
@@ -22,10 +21,14 @@ pub enum Insert {
     Forbidden(u64),
 }
 
+/// A B+-tree with nodes of layout `L`.
+///
 /// The root never moves. When it splits, its content moves to two new children.
 pub(crate) struct Tree<L: Layout> {
     pub(crate) layout: L,
     pub(crate) arena: Arc<NodeArena>,
+    /// No other tree of this process has it, or had it.
+    pub(crate) id: u64,
     root: usize,
     nodes: AtomicU64,
 }
@@ -48,7 +51,8 @@ pub(crate) struct Step<'a> {
 impl<L: Layout> Tree<L> {
     /// An empty tree.
     pub(crate) fn new(layout: L, arena: &Arc<NodeArena>) -> Self {
-        let mut tree = Self { layout, arena: Arc::clone(arena), root: 0, nodes: AtomicU64::new(0) };
+        let (id, nodes) = (next_tree(), AtomicU64::new(0));
+        let mut tree = Self { layout, arena: Arc::clone(arena), id, root: 0, nodes };
         let root = tree.new_node(0, 0).addr();
         tree.root = root;
         tree.store_empty(tree.root());
@@ -188,40 +192,79 @@ impl<L: Layout> Tree<L> {
         })
     }
 
-    /// Inserts unless the key is present or the read mark forbids it.
+    /// The leaf of a finger and its version, if it covers `key` and nobody has changed it.
+    #[inline(always)]
+    pub(crate) fn at_finger(&self, finger: &Finger, key: &[u64]) -> Option<(Node<'_>, u64)> {
+        if finger.tree.get() != self.id {
+            return None;
+        }
+        // SAFETY: it was the address of a leaf of this tree, and the arena keeps its memory and
+        // its size (I1). What is read from it counts only if its version is still the same.
+        let leaf = unsafe { self.node(finger.leaf.get()) };
+        let is_below = self.layout.is_below_fence(leaf, Side::Low, key);
+        let is_inside = !is_below && self.layout.is_below_fence(leaf, Side::High, key);
+        let version = finger.version.get();
+        (is_inside && leaf.unchanged(version)).then_some((leaf, version))
+    }
+
+    /// Puts the finger on a leaf that will be unlocked with this version.
+    #[inline(always)]
+    pub(crate) fn put_finger(&self, finger: &Finger, leaf: Node<'_>, version: u64) {
+        finger.tree.set(self.id);
+        finger.leaf.set(leaf.addr());
+        finger.version.set(version);
+    }
+
+    /// Inserts unless the key is present or the read mark forbids it. Looks first where the
+    /// finger is, and leaves it where the key is now.
     #[inline]
-    pub(crate) fn insert(&self, key: &[u64], value: u64, ts: u64) -> Insert {
-        self.at_leaf(key, |path| {
-            let Path { node, version, .. } = path;
-            let slot = self.layout.find(node, key);
-            if slot.found {
-                let present = self.layout.value(node, slot.pos);
-                return node.unchanged(version).then_some(Insert::Exists(present));
-            }
-            let mark = node.mark();
-            if mark > ts {
-                return node.unchanged(version).then_some(Insert::Forbidden(mark));
-            }
-            let leaf = node.lock_if(version)?;
-            // Checked again under the lock: only this check counts (I5).
-            let mark = leaf.mark();
-            if mark > ts {
-                return Some(Insert::Forbidden(mark));
-            }
-            self.insert_locked(path, leaf, slot, key, value).then_some(Insert::Inserted)
+    pub(crate) fn insert(&self, key: &[u64], value: u64, ts: u64, finger: &Finger) -> Insert {
+        if let Some((node, version)) = self.at_finger(finger, key)
+            // A leaf that has no room is split from its parent.
+            && let Some(outcome) = self.insert_at(node, version, key, (value, ts), finger, drop)
+        {
+            return outcome;
+        }
+        self.at_leaf(key, |Path { node, version, parent }| {
+            let make_room = |leaf: Locked<'_>| self.split(parent, leaf, key);
+            self.insert_at(node, version, key, (value, ts), finger, make_room)
         })
     }
 
-    /// Inserts into a locked leaf. Returns false if it made room instead.
-    #[inline]
-    fn insert_locked(&self, path: Path<'_>, leaf: Locked<'_>, slot: Slot, key: &[u64], value: u64) -> bool {
-        let inserted = self.layout.insert(&leaf, slot.pos, key, value);
-        if inserted {
-            leaf.note_insert(slot.pos);
-        } else {
-            self.split(path.parent, leaf, key);
+    /// The same at the leaf that covered `key` at this version. `None` if it no longer had that
+    /// version, or had no room: then it has been given to `make_room`.
+    #[inline(always)]
+    fn insert_at<'a>(
+        &self,
+        node: Node<'a>,
+        version: u64,
+        key: &[u64],
+        (value, ts): (u64, u64),
+        finger: &Finger,
+        make_room: impl FnOnce(Locked<'a>),
+    ) -> Option<Insert> {
+        let Slot { pos, found } = self.layout.find(node, key);
+        if found {
+            let present = self.layout.value(node, pos);
+            return node.unchanged(version).then_some(Insert::Exists(present));
         }
-        inserted
+        let mark = node.mark();
+        if mark > ts {
+            return node.unchanged(version).then_some(Insert::Forbidden(mark));
+        }
+        let leaf = node.lock_if(version)?;
+        // Checked again under the lock: only this check counts (I5).
+        let mark = leaf.mark();
+        if mark > ts {
+            return Some(Insert::Forbidden(mark));
+        }
+        if !self.layout.insert(&leaf, pos, key, value) {
+            make_room(leaf);
+            return None;
+        }
+        leaf.note_insert(pos);
+        self.put_finger(finger, node, leaf.next_version());
+        Some(Insert::Inserted)
     }
 
     /// Removes `key` if its value is `value`, and raises the mark of its leaf.

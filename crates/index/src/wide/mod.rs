@@ -190,6 +190,14 @@ impl Layout for Wide {
         node.has_fence(side)
     }
 
+    #[inline]
+    fn is_below_fence(&self, leaf: Node<'_>, side: Side, key: &[u64]) -> bool {
+        match leaf.has_fence(side) {
+            true => compare(unpack(leaf, leaf.get(side.word())), key).is_gt(),
+            false => side == Side::High,
+        }
+    }
+
     fn insert(&self, node: &Locked<'_>, pos: usize, key: &[u64], value: u64) -> bool {
         let node_ref = **node;
         let Shape { count, cap, prefix, top } = Shape::of(node_ref);

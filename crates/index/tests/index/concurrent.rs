@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use crate::common::{Key, Model, as_slice, check, new_index, scan_all, steps};
-use pantile_index::{Batch, Direction, Index, Insert, NodeArena, Scan};
+use pantile_index::{Batch, Direction, Finger, Index, Insert, NodeArena, Scan};
 use pantile_testkit::{Random, SaysDone, mix};
 
 /// A key of one word, or of three words with a common prefix.
@@ -31,7 +31,7 @@ fn disjoint_keys_belong_to_their_thread() {
 }
 
 fn run_own(index: &Index, words: usize, thread: u64) -> Model {
-    let (mut rng, mut model) = (Random::new(thread, 0), Model::new());
+    let (mut rng, mut model, finger) = (Random::new(thread, 0), Model::new(), Finger::default());
     for round in [7, 1, 8, 3] {
         for _ in 0..steps(20_000) {
             let key = key(words, rng.below(3000) * 4 + thread);
@@ -40,7 +40,7 @@ fn run_own(index: &Index, words: usize, thread: u64) -> Model {
             let value = rng.word();
             if rng.below(10) < round {
                 let wanted = present.map_or(Insert::Inserted, Insert::Exists);
-                assert_eq!(index.insert(&key, value, 0), wanted);
+                assert_eq!(index.insert_near(&finger, &key, value, 0), wanted);
                 model.entry(key).or_insert(value);
             } else if let Some(present) = present {
                 assert!(index.remove(&key, present, || 0));

@@ -4,7 +4,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use crate::common::{Key, Model, check, expected, new_index, scan_all, steps};
-use pantile_index::{Direction, Index, Insert, NodeArena, Parts};
+use pantile_index::{Direction, Finger, Index, Insert, NodeArena, Parts};
 use pantile_testkit::{Random, mix};
 
 /// A source of keys. Many keys are drawn more than once.
@@ -72,10 +72,19 @@ fn check_many(index: &Index, model: &Model, rng: &mut Random, source: KeySource)
     assert!(found.iter().zip(&keys).all(|(found, key)| *found == model.get(key).copied()), "{keys:?}");
 }
 
-fn step(index: &Index, model: &mut Model, rng: &mut Random, source: KeySource, inserts: u64) {
+fn step(
+    (index, finger): (&Index, &Finger),
+    model: &mut Model,
+    rng: &mut Random,
+    source: KeySource,
+    inserts: u64,
+) {
     let (key, value) = (source(rng), rng.word());
     if rng.below(10) < inserts {
-        let result = index.insert(&key, value, 0);
+        let result = match rng.below(2) {
+            0 => index.insert(&key, value, 0),
+            _ => index.insert_near(finger, &key, value, 0),
+        };
         match model.get(&key) {
             Some(present) => assert_eq!(result, Insert::Exists(*present)),
             None => assert_eq!(result, Insert::Inserted),
@@ -95,9 +104,10 @@ fn step(index: &Index, model: &mut Model, rng: &mut Random, source: KeySource, i
 /// Grows, churns, shrinks to nothing, and grows again.
 fn run(max_key_words: usize, source: KeySource, seed: u64) {
     let (index, mut model, mut rng) = (new_index(max_key_words), Model::new(), Random::new(seed, 0));
+    let finger = Finger::default();
     for inserts in [9, 5, 1, 0, 7] {
         for i in 0..steps(8000) {
-            step(&index, &mut model, &mut rng, source, inserts);
+            step((&index, &finger), &mut model, &mut rng, source, inserts);
             if i % steps(20) == 0 {
                 check_many(&index, &model, &mut rng, source);
             }
@@ -128,9 +138,12 @@ fn ordered_inserts_match_a_map() {
         let n = steps(5000) as u64;
         for order in [|i, _| i, |i, n| n - i] as [fn(u64, u64) -> u64; 2] {
             let (index, mut model) = (new_index(max_key_words), Model::new());
+            // The second has been left behind by many splits when it is used.
+            let fingers = [Finger::default(), Finger::default()];
             for i in 0..n {
                 let key = key(order(i, n));
-                assert_eq!(index.insert(&key, i, 0), Insert::Inserted);
+                let finger = &fingers[usize::from(i % 300 == 0)];
+                assert_eq!(index.insert_near(finger, &key, i, 0), Insert::Inserted);
                 model.insert(key, i);
             }
             check(&index, &model);
@@ -142,11 +155,63 @@ fn ordered_inserts_match_a_map() {
     }
 }
 
+/// Inserts in order need one descent for a leaf, and not one for each key.
+#[test]
+fn neighbours_need_no_descent() {
+    for max_key_words in [1, 3] {
+        let (index, finger) = (new_index(max_key_words), Finger::default());
+        let key = |i: u64| if max_key_words == 1 { vec![i] } else { vec![7, i / 9, i % 9] };
+        let near = (0..2000).filter(|i| {
+            let is_near = index.is_near(&finger, &key(*i));
+            assert_eq!(index.insert_near(&finger, &key(*i), *i, 0), Insert::Inserted);
+            is_near
+        });
+        assert_eq!(near.count(), 1999);
+        assert!(!index.is_near(&finger, &key(5)), "that is another leaf");
+        assert_eq!(index.insert_near(&finger, &key(5), 0, 0), Insert::Exists(5));
+        // Somebody else changes the leaf.
+        assert!(index.remove(&key(1999), 1999, || 0));
+        assert!(!index.is_near(&finger, &key(2000)));
+        assert_eq!(index.insert_near(&finger, &key(2000), 0, 9), Insert::Inserted);
+        // A reader has relied on a gap there.
+        assert_eq!(index.get(&key(3000), Some(10)), None);
+        assert!(index.is_near(&finger, &key(2500)));
+        assert_eq!(index.insert_near(&finger, &key(2500), 0, 9), Insert::Forbidden(10));
+    }
+}
+
+/// Nodes of a tree that has gone are used again, with the versions that they had.
+#[test]
+fn a_finger_points_into_no_other_tree() {
+    for max_key_words in [1, 2] {
+        let arena = Arc::new(NodeArena::new());
+        let index = Index::new(max_key_words, &arena);
+        let finger = Finger::default();
+        (0..1000).for_each(|i| assert_eq!(index.insert_near(&finger, &[i], i, 0), Insert::Inserted));
+        drop(index);
+        let others: Vec<_> = (0..3)
+            .map(|n| {
+                let keys = (0..1000).map(move |i| ([10_000 * n + i], i));
+                Index::bulk_load(max_key_words, &arena, keys, 0.8).expect("in order")
+            })
+            .collect();
+        for (n, other) in (0u64..).zip(&others) {
+            for i in 1000..1100 {
+                let old = finger.clone();
+                assert!(!other.is_near(&old, &[i]));
+                let is_there = n == 0 && i < 1000;
+                assert_eq!(other.insert_near(&old, &[i], i, 0) == Insert::Inserted, !is_there);
+            }
+            assert_eq!(other.len(), 1100);
+        }
+    }
+}
+
 #[test]
 fn bulk_load_equals_inserts() {
     for (_, max_key_words, source) in SOURCES {
         let (arena, mut rng) = (Arc::new(NodeArena::new()), Random::new(1, 0));
-        let mut model = Model::new();
+        let (mut model, finger) = (Model::new(), Finger::default());
         for size in [0, 1, 2, 100, steps(20_000)] {
             (0..size).for_each(|_| _ = model.insert(source(&mut rng), rng.word()));
             for fill in [0.5, 0.9, 1.0] {
@@ -155,7 +220,7 @@ fn bulk_load_equals_inserts() {
                 check(&index, &model);
                 let mut model = model.clone();
                 for _ in 0..steps(500) {
-                    step(&index, &mut model, &mut rng, source, 5);
+                    step((&index, &finger), &mut model, &mut rng, source, 5);
                 }
                 check(&index, &model);
             }
@@ -188,7 +253,7 @@ impl Parts for Cut {
 fn bulk_load_of_parts_equals_inserts() {
     for (_, max_key_words, source) in SOURCES {
         let (arena, mut rng) = (Arc::new(NodeArena::new()), Random::new(2, 0));
-        let mut model = Model::new();
+        let (mut model, finger) = (Model::new(), Finger::default());
         for size in [0, 1, 2, 100, steps(20_000)] {
             (0..size).for_each(|_| _ = model.insert(source(&mut rng), rng.word()));
             for (fill, most) in [(0.5, 3), (0.9, 20), (1.0, 200)] {
@@ -203,7 +268,7 @@ fn bulk_load_of_parts_equals_inserts() {
                 check(&index, &model);
                 let mut model = model.clone();
                 for _ in 0..steps(500) {
-                    step(&index, &mut model, &mut rng, source, 5);
+                    step((&index, &finger), &mut model, &mut rng, source, 5);
                 }
                 check(&index, &model);
                 drop(index);

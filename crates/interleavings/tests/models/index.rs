@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use pantile_base::sync::model::explore;
 use pantile_base::sync::thread;
-use pantile_index::{Batch, Direction, Index, Insert, NodeArena, Scan};
+use pantile_index::{Batch, Direction, Finger, Index, Insert, NodeArena, Scan};
 use pantile_interleavings::Model;
 
 pub const MODELS: &[Model] = &[
     Model { name: "split_against_scan", rounds: 300, scale: 10, run: split_against_scan },
     Model { name: "merge_against_get", rounds: 300, scale: 10, run: merge_against_get },
+    Model { name: "merge_against_finger", rounds: 300, scale: 10, run: merge_against_finger },
     Model { name: "mark_against_insert", rounds: 1_000, scale: 9, run: mark_against_insert },
 ];
 
@@ -89,6 +90,36 @@ fn merge_against_get() {
     assert_eq!(left, (0..2 * LEAF).step_by(8).collect::<Vec<_>>());
 }
 
+/// What is entered beside a finger is found by all, while its leaf is merged with another, or
+/// is freed and gets other keys.
+fn merge_against_finger() {
+    let index = filled(2 * LEAF, 0.5);
+    // Every second leaf loses its keys to its neighbour, the finger's own one among them.
+    let odd = |n: u64| 2 * LEAF - 1 - 2 * n;
+    explore(|| {
+        let removing = {
+            let index = Arc::clone(&index);
+            thread::spawn(move || {
+                for key in (0..2 * LEAF).step_by(2).filter(|key| !key.is_multiple_of(32)) {
+                    assert!(index.remove(&[key], key, || 0));
+                }
+                (0..LEAF).for_each(|n| assert_eq!(index.insert(&[4 * LEAF + n], n, 0), Insert::Inserted));
+            })
+        };
+        let finger = Finger::default();
+        for n in 0..8 {
+            assert_eq!(index.insert_near(&finger, &[odd(n)], n, 0), Insert::Inserted);
+        }
+        removing.join().expect("no panic");
+        assert!((0..8).all(|n| index.get(&[odd(n)], None) == Some(n)));
+    });
+    let mut left: Vec<_> = (0..2 * LEAF).step_by(32).chain((0..8).map(odd)).collect();
+    left.sort_unstable();
+    let value = |key: u64| if key.is_multiple_of(2) { key } else { (2 * LEAF - 1 - key) / 2 };
+    let found = scan(&index, 0, 2 * LEAF, Direction::Forward, None);
+    assert_eq!(found, left.into_iter().map(value).collect::<Vec<_>>());
+}
+
 /// I-5 (T8): a reader at 50 finds an entry that is inserted at 40, or the
 /// insert is refused, even if the leaf is split at that moment.
 fn mark_against_insert() {
@@ -102,7 +133,8 @@ fn mark_against_insert() {
             let index = Arc::clone(&index);
             thread::spawn(move || scan(&index, 66, 69, Direction::Forward, Some(50)).contains(&67))
         };
-        let entered = [65, 67].map(|key| match index.insert(&[key], key, 40) {
+        let finger = Finger::default();
+        let entered = [65, 67].map(|key| match index.insert_near(&finger, &[key], key, 40) {
             Insert::Inserted => true,
             Insert::Forbidden(_) => false,
             Insert::Exists(_) => panic!("no other thread inserts {key}"),

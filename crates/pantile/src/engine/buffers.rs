@@ -1,7 +1,6 @@
 //! What a transaction keeps to itself until it commits, slot by slot.
 
 use std::cell::RefCell;
-use std::sync::Arc;
 
 use pantile_base::control::{Control, is_removed};
 use pantile_base::limits::TRANSACTION_SLOTS;
@@ -16,44 +15,7 @@ use crate::engine::flights::Flight;
 use crate::engine::holders::Holder;
 use crate::engine::read_set::ReadSet;
 use crate::engine::stale::StaleEntry;
-use crate::engine::table::{Indexes, TableInner};
-
-/// What a transaction does to a tuple that it has locked.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Pending {
-    /// Nothing: it has only locked the tuple.
-    Nothing,
-    /// Writes the row at this place of [`Buffers::rows`], which has this layout.
-    Row { start: usize, len: u32, layout: u8 },
-    /// Deletes it.
-    Tombstone,
-}
-
-/// A tuple that a transaction has locked.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Write {
-    /// Index into [`Buffers::tables`].
-    pub table: u32,
-    pub tuple: TupleId,
-    /// The newest committed version.
-    pub base: Address,
-    /// Its `begin_ts`; zero if there is none.
-    pub base_ts: Timestamp,
-    pub pending: Pending,
-    /// The transaction inserted its primary entry and has taken it back.
-    pub gone: bool,
-    /// The tuple is new; its base, if any, is the tombstone of an earlier life of its id.
-    pub is_new: bool,
-    /// The tuple is new, and a later reader had marked its id before.
-    pub found_by_later: bool,
-}
-
-impl Write {
-    /// Whether the new version is linked to an older one.
-    pub fn has_chain(&self) -> bool {
-        !self.base.is_none() && !self.is_new
-    }
-}
+use crate::engine::writes::{Pending, TableUse, Write};
 
 /// A change that a savepoint can take back.
 pub(crate) enum Undo {
@@ -75,13 +37,6 @@ pub(crate) struct Mark {
     /// The lengths of [`Buffers::undo`] and [`Buffers::rows`].
     pub undo: usize,
     pub rows: usize,
-}
-
-/// A table that a transaction writes to.
-pub(crate) struct TableUse {
-    pub table: Arc<TableInner>,
-    pub indexes: Indexes,
-    pub indexes_version: u64,
 }
 
 /// A transaction's private memory, kept for the next one in the same slot
@@ -154,6 +109,12 @@ fn bytes_of<T>(buffer: &Vec<T>) -> usize {
 }
 
 impl Buffers {
+    /// The write of a tuple that the transaction has locked.
+    #[inline]
+    pub fn write_of(&self, table: TableId, tuple: TupleId) -> Option<u32> {
+        self.by_tuple.find((table, tuple), &self.writes, &self.tables)
+    }
+
     fn capacities(&mut self) -> usize {
         self.writes.capacity()
             + self.reads.capacities()

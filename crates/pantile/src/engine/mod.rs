@@ -60,3 +60,4 @@ pub(crate) mod upkeep;
 pub(crate) mod view;
 pub(crate) mod visitor;
 pub(crate) mod worker;
+pub(crate) mod writes;

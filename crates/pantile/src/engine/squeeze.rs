@@ -6,8 +6,9 @@
 //! committed. So those that were deleted again go altogether, see
 //! `transactions/forgetting.rs`.
 
-use crate::engine::buffers::{Buffers, Mark, Pending, Undo, Write};
+use crate::engine::buffers::{Buffers, Mark, Undo};
 use crate::engine::stale::StaleEntry;
+use crate::engine::writes::{Pending, Write};
 
 /// Buffers of this size are squeezed for the first time. Smaller ones are kept for the
 /// next transaction as they are. Unit tests squeeze all.
@@ -151,10 +152,10 @@ impl Buffers {
     /// writes were undone needs none.
     fn drop_entries(&mut self) {
         if self.stale.len() > STALE_OF_WRITE * self.writes.len() {
-            let by_tuple = &self.by_tuple;
-            self.stale.retain(|entry| by_tuple.get((entry.table, entry.tuple)).is_some());
-            self.stale.sort_unstable();
-            self.stale.dedup();
+            let Self { stale, by_tuple, writes, tables, .. } = self;
+            stale.retain(|entry| by_tuple.find((entry.table, entry.tuple), writes, tables).is_some());
+            stale.sort_unstable();
+            stale.dedup();
         }
     }
 

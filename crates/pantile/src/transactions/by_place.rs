@@ -2,9 +2,10 @@
 
 use pantile_base::TupleId;
 
-use crate::engine::buffers::{Pending, Undo};
+use crate::engine::buffers::Undo;
 use crate::engine::memory_limit::Adds;
 use crate::engine::table::{Table, TableInner};
+use crate::engine::writes::Pending;
 use crate::transactions::hold::{Held, Which};
 use crate::transactions::read::Seen;
 use crate::transactions::row_edit::RowEdit;

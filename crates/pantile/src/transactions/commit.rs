@@ -17,10 +17,11 @@ use pantile_store::{
 };
 
 use crate::engine::anchor::Anchor;
-use crate::engine::buffers::{Buffers, Pending, Write};
+use crate::engine::buffers::Buffers;
 use crate::engine::counters::Change;
 use crate::engine::flights::Flight;
 use crate::engine::stale::StaleEntry;
+use crate::engine::writes::{Pending, Write};
 use crate::transactions::depends::{listed_version, listing};
 use crate::transactions::transaction::Transaction;
 use crate::types::error::{Error, Result};
@@ -289,16 +290,24 @@ impl Transaction {
         let store = &self.core.store;
         let Buffers { appends, addresses, writes, tables, superseded, .. } = &mut *self.buffers;
         let mut change = Change::default();
+        // Rows that the last table has more than before.
+        let (mut table, mut more) = (0, 0);
+        let mut count_rows = |of: u32, by: i64| {
+            if of != table {
+                tables[table as usize].table.rows.change(std::mem::take(&mut more));
+                table = of;
+            }
+            more += by;
+        };
         for (&n, &address) in appends.iter().zip(&*addresses) {
             let write = &writes[n as usize];
-            let rows = &tables[write.table as usize].table.rows;
             let is_row = matches!(write.pending, Pending::Row { .. });
             if let Pending::Row { len, .. } = write.pending {
                 change.tuples += 1;
                 change.live_bytes += (len as usize + HEADER_BYTES) as i64;
             }
             if write.base.is_none() {
-                rows.change(i64::from(is_row));
+                count_rows(write.table, i64::from(is_row));
                 continue;
             }
             let old = store.content(write.base);
@@ -315,12 +324,13 @@ impl Transaction {
                 linked: write.has_chain(),
             });
             let was_row = !old.flags().is_tombstone();
-            rows.change(i64::from(is_row) - i64::from(was_row));
+            count_rows(write.table, i64::from(is_row) - i64::from(was_row));
             if was_row {
                 change.tuples -= 1;
                 change.live_bytes -= (old.row().len() + HEADER_BYTES) as i64;
             }
         }
+        tables[table as usize].table.rows.change(more);
         change
     }
 
@@ -344,13 +354,13 @@ impl Transaction {
 
     /// Unlocks tuples that were locked and not changed. They count as read.
     fn unlock_unchanged(&mut self, commit_ts: Timestamp) {
-        let Buffers { appends, by_tuple, stale, .. } = &mut *self.buffers;
+        let Buffers { appends, by_tuple, writes, tables, stale, .. } = &mut *self.buffers;
         // Rows that were inserted and deleted again. Their anchors may name tombstones
         // of earlier rows, and an image takes such an anchor for that of a row unless
         // an entry waits.
         let has_content = |n: &u32| appends.binary_search(n).is_ok();
         let is_of_none = |entry: &mut StaleEntry| {
-            by_tuple.get((entry.table, entry.tuple)).is_some_and(|n| !has_content(&n))
+            by_tuple.find((entry.table, entry.tuple), writes, tables).is_some_and(|n| !has_content(&n))
         };
         let gone: Vec<_> = stale.extract_if(.., is_of_none).collect();
         for entry in &gone {

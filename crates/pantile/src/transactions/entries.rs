@@ -7,9 +7,10 @@ use pantile_base::{Timestamp, TupleId};
 use pantile_index::{Batch, Direction, Insert, Scan as Cursor};
 
 use crate::engine::anchor::{Anchor, Owner};
-use crate::engine::buffers::{Buffers, Pending, Undo, Write};
+use crate::engine::buffers::{Buffers, Undo};
 use crate::engine::stale::StaleEntry;
 use crate::engine::table::{IndexInner, PRIMARY, TableInner};
+use crate::engine::writes::{Pending, Write};
 use crate::transactions::hold::Held;
 use crate::transactions::read::Seen;
 use crate::transactions::transaction::Transaction;
@@ -22,11 +23,12 @@ impl Transaction {
     /// Enters the keys of a new row into the secondary indexes, and notes the
     /// entries of the old row for the cleaner.
     pub(super) fn change_entries(&mut self, table: &TableInner, held: Held, pending: Pending) -> Result<()> {
-        let write = self.buffers.writes[held.write as usize];
+        let write = &self.buffers.writes[held.write as usize];
         let indexes = &self.buffers.tables[write.table as usize].indexes;
         if indexes.is_empty() && !matches!(pending, Pending::Tombstone) {
             return Ok(());
         }
+        let write = *write;
         let indexes = Arc::clone(indexes);
         let (mut old, mut new) = (Key::default(), Key::default());
         let ts = self.ts;
@@ -93,7 +95,7 @@ impl Transaction {
     /// Whether a later transaction had found a new tuple's id, without a
     /// version, before the tuple was made.
     fn is_found_by_later(&self, table: &TableInner, tuple: TupleId) -> bool {
-        let write = self.buffers.by_tuple.get((table.id, tuple));
+        let write = self.buffers.write_of(table.id, tuple);
         write.is_some_and(|write| self.buffers.writes[write as usize].found_by_later)
     }
 

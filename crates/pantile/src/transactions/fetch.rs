@@ -97,7 +97,8 @@ impl Transaction {
     }
 
     /// Looks up the keys of rows that are to be added, side by side. `None` if they do not tell
-    /// their keys, or there is only one.
+    /// their keys, or if no misses are to be expected: there is only one, or they come in the
+    /// order of their keys behind one that has just been added.
     pub(super) fn look_up_rows<'v, R: AsRef<[Value<'v>]>>(
         &self,
         table: &Table,
@@ -109,13 +110,18 @@ impl Transaction {
             return None;
         }
         let schema = inner.schema();
-        let mut keys: SmallVec<[SmallVec<[Value<'_>; 8]>; TOGETHER]> = SmallVec::new();
-        for row in rows.iter().map(AsRef::as_ref) {
-            if row.len() != columns.len() {
-                return None;
-            }
-            keys.push(schema.primary_key.iter().map(|id| columns.value(row, schema, *id)).collect());
+        if rows.iter().any(|row| row.as_ref().len() != columns.len()) {
+            return None;
         }
+        let key_of = |row: &R| -> SmallVec<[Value<'_>; 8]> {
+            schema.primary_key.iter().map(|id| columns.value(row.as_ref(), schema, *id)).collect()
+        };
+        let mut last = Key::default();
+        set_point_key(&mut last, inner, &key_of(rows.last()?)).ok()?;
+        if self.is_near(inner, &last) {
+            return None;
+        }
+        let keys: SmallVec<[_; TOGETHER]> = rows.iter().map(key_of).collect();
         let keys = Keys::of(inner, &keys).ok()?;
         Some(self.look_up(inner, &keys, at))
     }

@@ -3,8 +3,9 @@
 
 use pantile_base::{TableId, TupleId};
 
-use crate::engine::buffers::{Pending, Undo};
+use crate::engine::buffers::Undo;
 use crate::engine::pieces::is_hidden;
+use crate::engine::writes::Pending;
 use crate::transactions::transaction::Transaction;
 
 /// Ids of rows that are gone from which on it pays to look for those that can be used
@@ -53,7 +54,12 @@ impl Transaction {
             places.push(kept);
             kept += u32::from(!goes);
         }
-        let by_tuple = std::mem::take(&mut self.buffers.by_tuple);
+        let entries_of = self.buffers.undo.iter().filter_map(|undo| match undo {
+            Undo::Entry(entry) => Some(self.buffers.write_of(entry.table, entry.tuple)),
+            Undo::Unlock | Undo::Restore { .. } => None,
+        });
+        let mut entries_of =
+            entries_of.map(|write| write.expect("an entry is of a write")).collect::<Vec<_>>().into_iter();
         let (mut locked, mut entries) = (0, Vec::new());
         self.buffers.retain_undo(|undo, _| match undo {
             Undo::Unlock => {
@@ -62,16 +68,15 @@ impl Transaction {
             }
             Undo::Restore { .. } => true,
             Undo::Entry(entry) => {
-                let goes =
-                    goes[by_tuple.get((entry.table, entry.tuple)).expect("an entry is of a write") as usize];
+                let goes = goes[entries_of.next().expect("one for each entry") as usize];
                 if goes {
                     entries.push(entry.clone());
                 }
                 !goes
             }
         });
-        self.buffers.by_tuple = by_tuple;
         entries.into_iter().for_each(|entry| self.undo_entry(entry));
+        self.buffers.by_tuple.clear(goes.len());
         for (n, write) in std::mem::take(&mut self.buffers.writes).into_iter().enumerate() {
             match goes[n] {
                 true => self.let_go(write),
@@ -79,7 +84,6 @@ impl Transaction {
             }
         }
         let place = |n: u32| places[n as usize];
-        self.buffers.by_tuple.for_each(|n| *n = place(*n));
         for undo in &mut self.buffers.undo {
             if let Undo::Restore { write, .. } = undo {
                 *write = place(*write);

@@ -73,7 +73,10 @@ fn a_value_out_of_line_that_is_written_again_and_again_takes_its_own_size() {
         });
         txn.squeeze();
         assert!(txn.buffers.writes.len() <= 4, "{}", txn.buffers.writes.len());
-        assert_eq!(txn.buffers.by_tuple.len(), txn.buffers.writes.len());
+        for (n, write) in (0..).zip(&txn.buffers.writes) {
+            let table = txn.buffers.tables[write.table as usize].table.id;
+            assert_eq!(txn.buffers.write_of(table, write.tuple), Some(n));
+        }
         txn.commit().expect("commit");
         let txn = db.begin_read().expect("begin");
         let row = txn.get(&table, &[1u64.into()]).expect("read").expect("a row");

@@ -3,12 +3,13 @@
 use pantile_base::control::{Control, is_removed};
 use pantile_base::sync::hint;
 use pantile_base::{Address, Timestamp, TupleId};
-use pantile_index::{Index as Tree, Insert};
+use pantile_index::{Finger, Index as Tree, Insert};
 
 use crate::engine::anchor::{Anchor, Owner};
-use crate::engine::buffers::{Buffers, Pending, TableUse, Undo, Write};
+use crate::engine::buffers::{Buffers, Undo};
 use crate::engine::stale::StaleEntry;
 use crate::engine::table::{PRIMARY, TableInner};
+use crate::engine::writes::{Pending, TableUse, Write};
 use crate::transactions::read::Seen;
 use crate::transactions::transaction::Transaction;
 use crate::types::error::{Conflict, Error, Result};
@@ -52,6 +53,10 @@ impl Transaction {
         replace: bool,
     ) -> Result<Option<Held>> {
         self.core.ready(table)?;
+        if looked_up.is_none() && !replace && self.is_near(table, key) {
+            // Most likely it is a new one, and if not, its own insert says so.
+            looked_up = Some(None);
+        }
         loop {
             let look = || table.tree().get(key.words(), None).map(TupleId);
             if let Some(tuple) = looked_up.take().unwrap_or_else(look) {
@@ -71,16 +76,26 @@ impl Transaction {
         }
     }
 
-    /// Makes a tuple for a key that has none. `None` if the key has one by now.
+    /// Whether a key belongs beside the last one that the slot has entered into the primary
+    /// index, so that it takes no descent to enter it.
+    pub(super) fn is_near(&self, table: &TableInner, key: &Key) -> bool {
+        let used = self.buffers.tables.iter().find(|used| used.table.id == table.id);
+        used.is_some_and(|used| table.tree().is_near(&used.finger, key.words()))
+    }
+
+    /// Makes a tuple for a key that has none. `None` if the key has one.
     fn hold_new(&mut self, table: &TableInner, key: &Key) -> Result<Option<Held>> {
         self.return_freed();
+        let used = self.use_table(table);
         let tuple = table.take_tuple(self.slot.index());
+        self.core.marks.prefetch(table.id, tuple);
         let buried = self.create_locked(table, tuple);
         let insert_ts = self.new_key_ts(table);
-        match self.insert_at(table.tree(), key.words(), tuple, insert_ts) {
+        let finger = &self.buffers.tables[used as usize].finger;
+        match self.insert_at(table.tree(), finger, key.words(), tuple, insert_ts) {
             Insert::Inserted => {
                 let base_ts = self.begin_of(buried);
-                let held = self.add_write(table, tuple, buried, base_ts);
+                let held = self.add_write(used, tuple, buried, base_ts);
                 // The id may have been used before, and an entry of that time may
                 // still be there. The mark of a reader that followed it is on
                 // the tuple and not in the gap (T8). A reader that comes from
@@ -153,13 +168,13 @@ impl Transaction {
     /// Enters a key into an index. If a later reader has found the key absent,
     /// the transaction will move behind that reader, or the key is refused.
     pub(super) fn insert_entry(&self, tree: &Tree, key: &[u64], tuple: TupleId) -> Insert {
-        self.insert_at(tree, key, tuple, self.insert_ts())
+        self.insert_at(tree, &Finger::default(), key, tuple, self.insert_ts())
     }
 
-    fn insert_at(&self, tree: &Tree, key: &[u64], tuple: TupleId, ts: u64) -> Insert {
-        match tree.insert(key, tuple.0, ts) {
+    fn insert_at(&self, tree: &Tree, finger: &Finger, key: &[u64], tuple: TupleId, ts: u64) -> Insert {
+        match tree.insert_near(finger, key, tuple.0, ts) {
             Insert::Forbidden(_) if self.moves && self.moves_behind_readers().is_ok() => {
-                tree.insert(key, tuple.0, u64::MAX)
+                tree.insert_near(finger, key, tuple.0, u64::MAX)
             }
             outcome => outcome,
         }
@@ -225,7 +240,7 @@ impl Transaction {
                 self.core.store.fetch_across(anchor.newest());
             }
             if anchor.is_owned_by(self.slot) {
-                let write = self.buffers.by_tuple.get((table.id, tuple)).expect("locked tuples have writes");
+                let write = self.buffers.write_of(table.id, tuple).expect("locked tuples have writes");
                 return Ok(Some(Held { write, fresh: false }));
             }
             if anchor.is_dead() {
@@ -248,7 +263,8 @@ impl Transaction {
                         self.core.registry.wake(self.slot);
                         return Err(table.conflict(why));
                     }
-                    return Ok(Some(self.add_write(table, tuple, anchor.newest(), begin_ts)));
+                    let used = self.use_table(table);
+                    return Ok(Some(self.add_write(used, tuple, anchor.newest(), begin_ts)));
                 }
                 Owner::Transaction(holder) => {
                     let bound = self.core.registry.pending(holder);
@@ -303,11 +319,10 @@ impl Transaction {
         if version.is_none() { Timestamp::ZERO } else { self.core.store.content(version).timestamp() }
     }
 
-    fn add_write(&mut self, table: &TableInner, tuple: TupleId, base: Address, base_ts: Timestamp) -> Held {
+    fn add_write(&mut self, used: u32, tuple: TupleId, base: Address, base_ts: Timestamp) -> Held {
         // Only transactions that write get here, and they need not wait.
         let met = self.meet(base_ts);
         debug_assert!(met.is_none());
-        let used = self.use_table(table);
         let write = self.buffers.writes.len() as u32;
         self.buffers.writes.push(Write {
             table: used,
@@ -319,7 +334,6 @@ impl Transaction {
             gone: false,
             found_by_later: false,
         });
-        self.buffers.by_tuple.insert((table.id, tuple), write);
         self.buffers.undo.push(Undo::Unlock);
         Held { write, fresh: true }
     }
@@ -337,7 +351,8 @@ impl Transaction {
             return at as u32;
         }
         let table = self.core.tables.in_use(table.id).expect("a table stays while a transaction uses it");
-        tables.push(TableUse { indexes: table.indexes(), indexes_version: version, table });
+        let finger = Finger::default();
+        tables.push(TableUse { indexes: table.indexes(), indexes_version: version, finger, table });
         tables.len() as u32 - 1
     }
 

@@ -5,9 +5,9 @@
 use pantile_base::control::{Control, is_removed};
 use pantile_base::{TableId, Timestamp};
 
-use crate::engine::buffers::Pending;
 use crate::engine::pieces::PIECE;
 use crate::engine::table::{Table, TableInner};
+use crate::engine::writes::Pending;
 use crate::transactions::hold::Held;
 use crate::transactions::read::Seen;
 use crate::transactions::transaction::Transaction;

@@ -15,9 +15,9 @@ use pantile_cc::Slot;
 use pantile_index::Batch;
 
 use crate::engine::anchor::{Anchor, Owner};
-use crate::engine::buffers::Write;
 use crate::engine::read_set::RangeRead;
 use crate::engine::table::{PRIMARY, TableInner};
+use crate::engine::writes::Write;
 use crate::transactions::transaction::Transaction;
 use crate::types::error::{Conflict, Error, Result};
 

@@ -11,11 +11,11 @@ use std::sync::Arc;
 use pantile_base::control::{Control, is_removed};
 use pantile_base::{TableId, Timestamp};
 
-use crate::engine::buffers::Pending;
 use crate::engine::core::Core;
 use crate::engine::pieces;
 use crate::engine::prepared::Prepared;
 use crate::engine::table::Table;
+use crate::engine::writes::Pending;
 use crate::transactions::transaction::Transaction;
 use crate::types::error::{Error, Result};
 use crate::types::isolation::Isolation;

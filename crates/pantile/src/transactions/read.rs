@@ -10,9 +10,9 @@ use pantile_cc::Slot;
 use pantile_store::{Content, Link};
 
 use crate::engine::anchor::{Anchor, Owner};
-use crate::engine::buffers::Pending;
 use crate::engine::read_set::Full;
 use crate::engine::table::{Table, TableInner};
+use crate::engine::writes::Pending;
 use crate::transactions::transaction::Transaction;
 use crate::types::encoding::Encoded;
 use crate::types::error::{Conflict, Error, Result};
@@ -324,7 +324,7 @@ impl Transaction {
 
     /// What this transaction has written to a tuple, or `None` if it has only locked it.
     pub(super) fn own_version<'t>(&'t self, table: &'t TableInner, tuple: TupleId) -> Option<Seen<'t>> {
-        let write = self.buffers.by_tuple.get((table.id, tuple))?;
+        let write = self.buffers.write_of(table.id, tuple)?;
         match self.buffers.writes[write as usize].pending {
             Pending::Nothing => None,
             Pending::Row { start, len, layout } => {

@@ -4,10 +4,11 @@ use pantile_base::Timestamp;
 use pantile_base::control::{Control, is_removed};
 
 use crate::engine::anchor::Anchor;
-use crate::engine::buffers::{Buffers, Undo, Write};
+use crate::engine::buffers::{Buffers, Undo};
 use crate::engine::pieces::is_hidden;
 use crate::engine::stale::StaleEntry;
 use crate::engine::table::TableInner;
+use crate::engine::writes::Write;
 use crate::transactions::transaction::Transaction;
 use crate::types::error::{Error, Result};
 
@@ -111,7 +112,7 @@ impl Transaction {
         if self.moves && !is_hidden(entry.table) {
             self.buffers.reads.note_free(&entry);
         }
-        let at = self.buffers.by_tuple.get((entry.table, entry.tuple));
+        let at = self.buffers.write_of(entry.table, entry.tuple);
         let table = self.core.tables.by_id(entry.table);
         match (at.map(|at| &mut self.buffers.writes[at as usize]), table) {
             (Some(write), Some(table)) if write.is_new || write.base.is_none() => {
@@ -140,9 +141,9 @@ impl Transaction {
 
     /// Unlocks a tuple and forgets that it was locked.
     pub(super) fn let_go(&mut self, write: Write) {
-        let Buffers { tables, by_tuple, reads, .. } = &mut *self.buffers;
+        let Buffers { tables, writes, by_tuple, reads, .. } = &mut *self.buffers;
         let table = &tables[write.table as usize].table;
-        by_tuple.remove((table.id, write.tuple));
+        by_tuple.forget_newest((table.id, write.tuple), writes.len());
         // What was read under the lock counts as read.
         self.core.marks.raise(table.id, write.tuple, self.ts);
         if self.moves && !write.gone {

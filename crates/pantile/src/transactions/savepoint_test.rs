@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use pantile_testkit::{Random, SeedNote, seeds};
 
 use super::*;
-use crate::engine::buffers::Pending;
+use crate::engine::writes::Pending;
 use crate::{
     Database, Index, IndexDef, Isolation, MediumKind, Options, Range, Row, RowId, Table, TableDef,
     TransactionOptions, Type, Value,

@@ -8,9 +8,10 @@
 use pantile_base::control::{Control, is_removed};
 use pantile_base::{Timestamp, TupleId};
 
-use crate::engine::buffers::{Buffers, Pending, Undo};
+use crate::engine::buffers::{Buffers, Undo};
 use crate::engine::memory_limit::Adds;
 use crate::engine::table::{Table, TableInner};
+use crate::engine::writes::Pending;
 use crate::transactions::hold::{Held, Which};
 use crate::transactions::read::Seen;
 use crate::transactions::row_edit::{Edited, RowEdit};
@@ -94,10 +95,14 @@ impl Transaction {
         let outcome = self.put_row(table, (&key, looked_up), at, replace, pending).and_then(|existed| {
             large.iter().try_for_each(|(id, b)| self.put_large(table, *id, b)).map(|()| existed)
         });
-        if outcome.is_err() {
-            self.undo_to(undo);
+        // Not handed on as it is: to copy a result takes longer than to make it.
+        match outcome {
+            Ok(existed) => Ok(existed),
+            Err(error) => {
+                self.undo_to(undo);
+                Err(error)
+            }
         }
-        outcome
     }
 
     fn put_row(
@@ -112,7 +117,9 @@ impl Transaction {
         let Some(held) = held else {
             return Err(table.duplicate("primary"));
         };
-        let existed = matches!(self.current(table, held), Seen::Row(_));
+        let write = &self.buffers.writes[held.write as usize];
+        let is_first = held.fresh && write.is_new;
+        let existed = !is_first && matches!(self.current(table, held), Seen::Row(_));
         if existed && !replace {
             return Err(table.duplicate("primary"));
         }

@@ -51,10 +51,30 @@ fn encode_values<'a>(
     out: &mut Vec<u8>,
     move_out: impl FnMut(&'a [u8]) -> u64,
 ) -> Result<()> {
+    if schema.variable == 0 {
+        return encode_fixed(schema, value, out);
+    }
     for id in (0..schema.columns.len()).filter(|id| schema.columns[*id].is_stored()) {
         check(schema, id, &value(id))?;
     }
     encode_stored(schema, |id| Stored::of(value(id)), out, move_out)
+}
+
+/// The same in a layout in which all columns are of fixed length.
+fn encode_fixed<'a>(schema: &Schema, value: impl Fn(usize) -> Value<'a>, out: &mut Vec<u8>) -> Result<()> {
+    let start = out.len();
+    out.resize(start + schema.heap_at, 0);
+    let row = &mut out[start..];
+    for (id, column) in schema.columns.iter().enumerate() {
+        let ColumnLocation::Fixed(at) = column.place else { continue };
+        let value = value(id);
+        check(schema, id, &value)?;
+        match value {
+            Value::Null => put_bit(row, 0, column.null_bit, true),
+            value => put_fixed(column.ty, &value, &mut row[at as usize..]),
+        }
+    }
+    Ok(())
 }
 
 /// Appends a row in another layout, with the defaults of columns that it lacks.

@@ -187,6 +187,22 @@ impl Key {
 
     fn push_stored(&mut self, row: &Encoded<'_>, id: usize) {
         let column = &row.schema.columns[id];
+        // Most keys. Columns of the primary key do not take NULL.
+        if let ColumnLocation::Fixed(_) = column.place
+            && column.ty == column.stored
+        {
+            match (column.ty, row.raw(column)) {
+                (Type::U64, &[a, b, c, d, e, f, g, h]) => {
+                    return self.push(u64::from_le_bytes([a, b, c, d, e, f, g, h]), 8);
+                }
+                (Type::U32, &[a, b, c, d]) => {
+                    return self.push(u32::from_le_bytes([a, b, c, d]).into(), 4);
+                }
+                (Type::U16, &[a, b]) => return self.push(u16::from_le_bytes([a, b]).into(), 2),
+                (Type::U8, &[a]) => return self.push(a.into(), 1),
+                _ => {}
+            }
+        }
         let value = match row.stored(id) {
             Stored::Value(value) => value,
             // Columns of the primary key are too short to be stored out of line.

@@ -6,6 +6,7 @@ use crate::types::owned_value::OwnedValue;
 use crate::types::schema::Type;
 use crate::types::value::{Decimal, Value};
 
+#[inline]
 pub(crate) fn variable_bytes<'a>(value: &Value<'a>) -> &'a [u8] {
     match *value {
         Value::Str(text) => text.as_bytes(),
@@ -15,6 +16,7 @@ pub(crate) fn variable_bytes<'a>(value: &Value<'a>) -> &'a [u8] {
 }
 
 /// The low bytes of an integer value that [`check`] has accepted.
+#[inline]
 pub(crate) fn int_bits(value: &Value<'_>) -> u64 {
     match *value {
         Value::Int(v) => v as u64,
@@ -47,6 +49,7 @@ pub(crate) fn decimal(value: &Value<'_>) -> Decimal {
     }
 }
 
+#[inline]
 pub(crate) fn put_fixed(ty: Type, value: &Value<'_>, out: &mut [u8]) {
     match (ty, value) {
         (_, Value::Null) if is_removed(Control::NullsAreZero) => {}
@@ -60,11 +63,19 @@ pub(crate) fn put_fixed(ty: Type, value: &Value<'_>, out: &mut [u8]) {
         (Type::FixedBytes(len) | Type::FixedString(len), value) => {
             let bytes = variable_bytes(value);
             out[..bytes.len()].copy_from_slice(bytes);
-            out[bytes.len()..usize::from(len)].fill(0);
+            if bytes.len() < usize::from(len) {
+                out[bytes.len()..usize::from(len)].fill(0);
+            }
         }
+        // Copies of known lengths are stores, and not calls.
         (ty, value) => {
-            let len = ty.fixed_len().unwrap_or(0);
-            out[..len].copy_from_slice(&int_bits(value).to_le_bytes()[..len]);
+            let bits = int_bits(value);
+            match ty.fixed_len() {
+                Some(8) => out[..8].copy_from_slice(&bits.to_le_bytes()),
+                Some(4) => out[..4].copy_from_slice(&(bits as u32).to_le_bytes()),
+                Some(2) => out[..2].copy_from_slice(&(bits as u16).to_le_bytes()),
+                _ => out[0] = bits as u8,
+            }
         }
     }
 }
