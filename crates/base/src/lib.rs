@@ -12,6 +12,7 @@ mod heap;
 mod ids;
 pub mod limits;
 pub mod os;
+mod padded;
 mod prefetch;
 mod segments;
 pub mod sync;
@@ -21,6 +22,7 @@ mod timestamp;
 
 pub use heap::return_free_memory;
 pub use ids::{Address, TableId, TupleId};
+pub use padded::{APART, Padded};
 pub use prefetch::prefetch;
 pub use segments::{Segments, Zeroed};
 pub use team::{share_out, share_range};

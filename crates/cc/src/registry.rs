@@ -5,11 +5,11 @@
 
 use std::time::Duration;
 
-use pantile_base::Timestamp;
 use pantile_base::control::{Control, is_removed};
 use pantile_base::limits::{TRANSACTION_SLOTS, WRITER_SLOTS};
 use pantile_base::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 use pantile_base::sync::{Condvar, Mutex, hint};
+use pantile_base::{Padded, Timestamp};
 
 use crate::clock::Clock;
 use crate::deadline::Deadline;
@@ -103,9 +103,10 @@ pub(crate) struct SlotState {
 #[derive(Debug)]
 pub struct Registry {
     pub(crate) clock: Clock,
-    pub(crate) slots: Box<[SlotState]>,
+    /// All threads read these all the time, and nobody writes them: apart from what follows.
+    pub(crate) slots: Padded<Box<[SlotState]>>,
     /// The most slots ever used at once: scans stop here (T19).
-    pub(crate) used: AtomicUsize,
+    pub(crate) used: Padded<AtomicUsize>,
     pub(crate) watermark: AtomicU64,
     pub(crate) writers: AtomicU64,
     /// The highest safe snapshot so far. Safe snapshots never fall.
@@ -163,8 +164,8 @@ impl Registry {
             .collect();
         Self {
             clock,
-            slots,
-            used: AtomicUsize::new(0),
+            slots: Padded(slots),
+            used: Padded(AtomicUsize::new(0)),
             watermark: AtomicU64::new(2),
             writers: AtomicU64::new(2),
             safe: AtomicU64::new(0),
@@ -509,7 +510,7 @@ impl Registry {
 
     /// DRAM used, in bytes.
     pub fn bytes(&self) -> u64 {
-        size_of_val(&*self.slots) as u64
+        size_of_val(&**self.slots) as u64
     }
 
     /// The transactions that have begun.

@@ -1,7 +1,7 @@
 //! Where the last key went, for those that go beside it.
 
+use pantile_base::sync::atomic::{AtomicU64, Ordering};
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Where a thread has last entered a key, so that the next one that belongs there needs no
 /// descent: the keys of a load, of a queue's tail or of an order's lines.
@@ -19,7 +19,6 @@ pub struct Finger {
 
 /// A number for a tree, which no other tree of this process has, of whatever arena. Never zero.
 pub(crate) fn next_tree() -> u64 {
-    // It orders nothing, so models need not know of it.
     static TREES: AtomicU64 = AtomicU64::new(0);
     TREES.fetch_add(1, Ordering::Relaxed) + 1
 }

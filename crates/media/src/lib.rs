@@ -76,6 +76,6 @@ pub mod parts {
     pub use crate::failure::Failure;
     pub use crate::line_flush::{LINE_BYTES, LineFlush, store_fence};
     pub use crate::map::{Map, Protection};
-    pub use crate::shard::{OWN_PLACES, Padded, ShardIndex, place};
+    pub use crate::shard::{OWN_PLACES, ShardIndex, place};
     pub use crate::stats::{Count, Counters};
 }

@@ -65,12 +65,6 @@ pub fn place() -> ShardIndex {
     SEAT.try_with(Seat::place).unwrap_or(ShardIndex::Shared)
 }
 
-/// Keeps its contents off neighbours' cache lines; two, because CPUs fetch
-/// lines in pairs.
-#[derive(Debug, Default)]
-#[repr(align(128))]
-pub struct Padded<T>(pub T);
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,9 +1,12 @@
 //! What a medium has done so far, counted without a shared cache line.
 
-use crate::shard::{self, Padded, ShardIndex};
 use std::ops::Sub;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use pantile_base::Padded;
+
+use crate::shard::{self, ShardIndex};
 
 /// Defines the statistics once: a field for readers, and the counter behind it.
 macro_rules! statistics {

@@ -5,7 +5,7 @@ use super::clock::Clock;
 use super::combine::CombiningBuffer;
 use super::config::{Bandwidth, NvmConfig};
 use super::per_thread::PerThread;
-use pantile_media::parts::Padded;
+use pantile_base::Padded;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,6 +1,7 @@
 //! A value for each thread, without a lock.
 
-use pantile_media::parts::{OWN_PLACES, Padded, ShardIndex, place};
+use pantile_base::Padded;
+use pantile_media::parts::{OWN_PLACES, ShardIndex, place};
 use parking_lot::Mutex;
 use std::cell::UnsafeCell;
 use std::fmt;

@@ -210,6 +210,7 @@ pub use types::from_value::{FromValue, Misfit};
 pub use types::isolation::Isolation;
 pub use types::options::{MediumKind, Options, Progress, RecoveryStep};
 pub use types::owned_value::OwnedValue;
+pub use types::pieces::Pieces;
 pub use types::position::Position;
 pub use types::range::Range;
 pub use types::record::{Field, Record};

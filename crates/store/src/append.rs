@@ -10,7 +10,7 @@ use std::ops::DerefMut;
 use pantile_base::control::{Control, is_removed};
 use pantile_base::sync::atomic::Ordering;
 use pantile_base::sync::{Mutex, MutexGuard};
-use pantile_base::{Address, TableId, Timestamp};
+use pantile_base::{Address, Padded, TableId, Timestamp};
 use pantile_media::{MediumError, SyncPoint};
 
 use crate::block::{Block, BlockId, BlockRef, BlockState};
@@ -102,7 +102,7 @@ impl Store {
         let reservation = Reservation::new(urgency, Company::Any);
         let (appended, payload) =
             self.append_to(&self.streams, hint, reservation, contents, now, addresses)?;
-        self.appended.fetch_add(payload, Ordering::Relaxed);
+        self.appended.add(hint, payload);
         Ok(appended)
     }
 
@@ -117,14 +117,14 @@ impl Store {
         let reservation = Reservation::new(Urgency::Collect, Company::Any);
         let (appended, payload) =
             self.append_to(&self.survivor_streams, hint, reservation, contents, now, addresses)?;
-        self.appended.fetch_add(payload, Ordering::Relaxed);
+        self.appended.add(hint, payload);
         Ok(appended.persist_later())
     }
 
     /// Appends to one of `streams`; also returns the bytes of the contents.
     pub(crate) fn append_to<'s, 'c>(
         &'s self,
-        streams: &'s [Mutex<Stream>],
+        streams: &'s [Padded<Mutex<Stream>>],
         hint: usize,
         mut reservation: Reservation,
         contents: impl Iterator<Item = NewContent<'c>> + Clone,
@@ -478,7 +478,7 @@ impl Store {
 }
 
 /// Any free stream, or else the caller's own.
-fn take_stream(streams: &[Mutex<Stream>], hint: usize) -> MutexGuard<'_, Stream> {
+fn take_stream(streams: &[Padded<Mutex<Stream>>], hint: usize) -> MutexGuard<'_, Stream> {
     let own = hint % streams.len();
     let mut each = (0..streams.len()).map(|n| (own + n) % streams.len());
     each.find_map(|n| streams[n].try_lock()).unwrap_or_else(|| streams[own].lock())

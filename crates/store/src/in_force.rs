@@ -45,7 +45,7 @@ impl Store {
             let opened_at = self.block(id).1.opened_at();
             PartlyFilled { chunk: id.chunk, index: id.index, fill, opened_at }
         });
-        self.appended_before.fetch_add(self.appended.swap(0, Ordering::Relaxed), Ordering::Relaxed);
+        self.appended_before.store(self.appended.sum(), Ordering::Relaxed);
         let carved = self.allocator.lock().carved as u64;
         let image = *self.image.lock();
         StateSample { taken_at, carved, partly_filled: partly_filled.collect(), image }

@@ -46,6 +46,7 @@ mod store;
 mod stream;
 mod superseded_bits;
 mod survey;
+mod tally;
 mod tile;
 mod verify;
 

@@ -9,6 +9,7 @@ use pantile_base::sync::{Condvar, Mutex};
 use pantile_base::{TableId, Timestamp};
 
 use crate::engine::core::Core;
+use crate::engine::seats::Seat;
 use crate::engine::table::{Table, TableInner};
 use crate::transactions::commit::Published;
 use crate::transactions::in_flight::InFlight;
@@ -243,7 +244,7 @@ impl PreparedTransaction {
         let held = self.held.as_mut().expect("it has not ended");
         if let Some((table, parts)) = &held.record {
             held.txn.let_go_of_record();
-            if let Err(error) = forget(held.txn.core(), table, &self.name, *parts) {
+            if let Err(error) = forget(held.txn.seat(), table, &self.name, *parts) {
                 held.txn.hold_record(table, &self.name, *parts)?;
                 return Err(error);
             }
@@ -261,8 +262,8 @@ fn place(name: &[u8]) -> String {
 }
 
 /// Deletes a record durably.
-pub(super) fn forget(core: &Arc<Core>, table: &Table, name: &[u8], parts: usize) -> Result<()> {
-    let mut txn = Transaction::begin_within(Arc::clone(core), late())?;
+pub(super) fn forget(core: Seat, table: &Table, name: &[u8], parts: usize) -> Result<()> {
+    let mut txn = Transaction::begin_within(core, late())?;
     txn.delete_record(table, name, parts)?;
     txn.commit().map(drop)
 }

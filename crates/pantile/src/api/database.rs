@@ -16,6 +16,7 @@ use crate::engine::alarm::Due;
 use crate::engine::core::Core;
 use crate::engine::failure::from_medium;
 use crate::engine::reader_processes::ReaderProcesses;
+use crate::engine::seats::Seats;
 use crate::engine::table::Table;
 use crate::engine::worker::Worker;
 use crate::transactions::in_flight::InFlight;
@@ -53,6 +54,7 @@ pub struct Database {
     pub(crate) worker: Option<Arc<Worker>>,
     pub(crate) readers: Option<Arc<ReaderProcesses>>,
     pub(crate) prepared: Arc<AllPrepared>,
+    pub(crate) seats: Arc<Seats>,
     pub(crate) core: Arc<Core>,
 }
 
@@ -70,7 +72,8 @@ impl Database {
     /// Starts the threads of an open database.
     fn over(core: Arc<Core>) -> Self {
         let worker = Worker::start(&core).map(Arc::new);
-        Self { worker, readers: ReaderProcesses::start(&core).map(Arc::new), prepared: Arc::default(), core }
+        let (readers, seats) = (ReaderProcesses::start(&core).map(Arc::new), Arc::new(Seats::new(&core)));
+        Self { worker, readers, prepared: Arc::default(), seats, core }
     }
 
     /// Opens the database in the directory `path` with default options, or
@@ -108,7 +111,7 @@ impl Database {
     pub fn begin_with(&self, options: TransactionOptions) -> Result<Transaction> {
         let is_read_only = self.core.options.is_read_only();
         let options = if is_read_only { options.read_only(true) } else { options };
-        Transaction::begin(Arc::clone(&self.core), options, Location::caller())
+        Transaction::begin(self.seats.own(), options, Location::caller())
     }
 
     /// Begins a serializable read-only transaction that sees every commit

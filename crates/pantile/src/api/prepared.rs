@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use crate::api::all_prepared::{Held, PreparedTransaction, forget, late, text};
 use crate::api::database::Database;
-use crate::engine::pieces::PIECE;
 use crate::engine::table::Table;
 use crate::transactions::prepare;
 use crate::transactions::transaction::Transaction;
 use crate::types::error::{Error, Result};
+use crate::types::pieces::PIECE;
 use crate::types::prepared_record;
 use crate::types::range::Range;
 use crate::types::schema::{TableDef, Type};
@@ -107,7 +107,7 @@ impl Database {
         // The record goes before the locks, as when it is rolled back.
         let gone = record.as_ref().map_or(Ok(()), |(table, parts)| {
             txn.let_go_of_record();
-            forget(&self.core, table, name, *parts)
+            forget(self.seats.own(), table, name, *parts)
         });
         match gone {
             Ok(()) => {
@@ -139,7 +139,7 @@ impl Database {
         txn.check_prepare()?;
         // Definitions do not change any more.
         let record = txn.record()?;
-        let mut other = Transaction::begin_within(Arc::clone(&self.core), late())?;
+        let mut other = Transaction::begin_within(self.seats.own(), late())?;
         other.write_record(table, name, &record, txn)?;
         *parts = prepare::parts(&record);
         other.commit()?;
@@ -230,7 +230,7 @@ impl Database {
 
     /// Nobody is there for whom it could wait.
     fn begin_again(&self) -> Result<Transaction> {
-        Transaction::begin_within(Arc::clone(&self.core), late().conflict(ConflictPolicy::Abort))
+        Transaction::begin_within(self.seats.own(), late().conflict(ConflictPolicy::Abort))
     }
 
     fn repeat(&self, table: &Table, name: &[u8], record: &[u8], parts: usize) -> Result<Transaction> {

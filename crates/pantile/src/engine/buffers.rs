@@ -6,7 +6,7 @@ use pantile_base::control::{Control, is_removed};
 use pantile_base::limits::TRANSACTION_SLOTS;
 use pantile_base::sync::Mutex;
 use pantile_base::sync::atomic::{AtomicU64, Ordering};
-use pantile_base::{Address, TableId, Timestamp, TupleId, return_free_memory};
+use pantile_base::{APART, Address, TableId, Timestamp, TupleId, return_free_memory};
 use pantile_cc::Slot;
 use pantile_reclaim::OldVersion;
 
@@ -209,13 +209,16 @@ impl Occupied {
     }
 }
 
-/// The buffers of a slot.
+/// The buffers of a slot, apart from those of others: two slots are two cores.
 #[derive(Default)]
+#[repr(align(128))]
 struct OfSlot {
     occupied: Mutex<Occupied>,
     /// What they take, idle or not.
     bytes: AtomicU64,
 }
+
+const _: () = assert!(size_of::<OfSlot>().is_multiple_of(APART));
 
 /// The buffers of all slots.
 pub(crate) struct SlotBuffers {

@@ -46,6 +46,7 @@ pub(crate) mod readers;
 pub(crate) mod recovery;
 pub(crate) mod rounds;
 pub(crate) mod salvage;
+pub(crate) mod seats;
 pub(crate) mod sorted_keys;
 pub(crate) mod squeeze;
 pub(crate) mod stage;

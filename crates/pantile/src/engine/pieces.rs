@@ -2,13 +2,15 @@
 //! table whose rows can have such values. The pieces of a row commit and go
 //! with the row, and those of a table with the table (I-18).
 
+use std::cell::OnceCell;
+use std::sync::Arc;
+
 use pantile_base::TableId;
 
 use crate::engine::catalog;
+use crate::engine::table::TableInner;
+use crate::types::pieces::PIECE;
 use crate::types::schema::{TableDef, Type};
-
-/// Bytes of a piece; the last of a value may be shorter.
-pub(crate) const PIECE: usize = 60_000;
 
 /// The table with the pieces of a table's values.
 pub(crate) fn of(table: TableId) -> TableId {
@@ -19,6 +21,31 @@ pub(crate) fn of(table: TableId) -> TableId {
 /// Whether a table holds the pieces of another's values.
 pub(crate) fn is_hidden(table: TableId) -> bool {
     table.0 >= catalog::FIRST_USER_TABLE && !catalog::is_of_user(table)
+}
+
+/// The tables of pieces that a transaction has read. What it reads of them it lends for as long as
+/// it lives, so it keeps them, one behind the other.
+#[derive(Default)]
+pub(crate) struct TablesOfPieces(OnceCell<Box<Known>>);
+
+struct Known {
+    table: Arc<TableInner>,
+    others: TablesOfPieces,
+}
+
+impl TablesOfPieces {
+    /// The table with this id, which `find` finds if it is not known.
+    pub fn get(&self, id: TableId, find: impl Fn() -> Arc<TableInner>) -> &TableInner {
+        let mut known = self;
+        loop {
+            let new = || Box::new(Known { table: find(), others: Self::default() });
+            let Known { table, others } = &**known.0.get_or_init(new);
+            if table.id == id {
+                return table;
+            }
+            known = others;
+        }
+    }
 }
 
 /// It has the name of the table that it belongs to, for messages.

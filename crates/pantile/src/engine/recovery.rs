@@ -229,7 +229,7 @@ impl Core {
         let dead = stored.dead.len() as u64;
         let changes = stored.changed.map(|tuples| self.take_stock(&table, tuples));
         let rows = changes.as_ref().map_or(table.tuples_end().saturating_sub(dead), |changes| changes.rows);
-        table.rows.change(rows as i64);
+        table.rows.change(0, rows as i64);
         let trees = StoredTrees::new(stored.image, table.id, fits, changes);
         Ok(table.with_stored(trees))
     }
@@ -274,7 +274,7 @@ impl Core {
         let mut keys = self.gather(&table, &list, &Skip::default())?;
         for part in keys.iter().filter(|_| self.options.salvage.is_none()) {
             self.counters.adjust(part.change);
-            table.rows.change(part.change.tuples);
+            table.rows.change(0, part.change.tuples);
             self.bury(&table, &part.dead);
         }
         if self.options.salvage.is_some() {

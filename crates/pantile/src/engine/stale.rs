@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use pantile_base::control::{Control, is_removed};
 use pantile_base::sync::Mutex;
 use pantile_base::sync::atomic::{AtomicBool, Ordering};
-use pantile_base::{TableId, Timestamp, TupleId};
+use pantile_base::{Padded, TableId, Timestamp, TupleId};
 use pantile_cc::Slot;
 use smallvec::SmallVec;
 
@@ -68,7 +68,7 @@ pub(crate) struct DueBefore {
 /// off any shard (T18).
 #[derive(Default)]
 pub(crate) struct StaleQueue {
-    shards: [Mutex<Tasks>; SHARDS],
+    shards: [Padded<Mutex<Tasks>>; SHARDS],
     together: Mutex<Together>,
     notes: Notes,
 }

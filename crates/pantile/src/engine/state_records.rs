@@ -41,7 +41,7 @@ impl StateRecords {
     /// free nothing that is younger than the last record.
     pub fn is_due_by_bytes(store: &Store, wanted: u64) -> bool {
         let bytes = (store.used_bytes() / STATE_SHARE).clamp(LEAST_STATE_BYTES, MOST_STATE_BYTES);
-        store.appended_since_sample() >= bytes.min(wanted)
+        store.appended_since_sample_about() >= bytes.min(wanted)
     }
 
     /// Whether a sample waits to be written or the last one is old.

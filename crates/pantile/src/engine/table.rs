@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use pantile_base::control::{Control, is_removed};
 use pantile_base::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use pantile_base::sync::{Mutex, MutexGuard, RwLock};
-use pantile_base::{Segments, TableId, Timestamp, TupleId};
+use pantile_base::{Padded, Segments, TableId, Timestamp, TupleId};
 use pantile_index::{Index as Tree, NodeArena};
 use pantile_store::{Content, Store};
 
@@ -250,25 +250,41 @@ impl IndexInner {
 /// dropped and still protect a scan.
 pub(crate) type Indexes = Arc<Vec<Arc<IndexInner>>>;
 
+/// A table that has had as many rows counts them in several places.
+const FEW_ROWS: u64 = 1024;
+
 /// How many rows there are. Apart from what readers look at, which commits that
-/// insert and delete would take from their caches.
+/// insert and delete would take from their caches; and, once there are many, those of
+/// several slots apart from each other.
 #[repr(align(128))]
 #[derive(Default)]
-pub(crate) struct RowCount(AtomicU64);
+pub(crate) struct RowCount {
+    of_few: AtomicU64,
+    of_many: OnceLock<Box<[Padded<AtomicU64>; ID_SHARDS]>>,
+}
 
 impl RowCount {
-    /// Notes that there are `by` more.
+    /// Notes that there are `by` more. `hint` is the slot of the transaction.
     #[inline]
-    pub fn change(&self, by: i64) {
-        if by != 0 {
-            self.0.fetch_add(by as u64, Ordering::Relaxed);
+    pub fn change(&self, hint: usize, by: i64) {
+        if by == 0 {
+            return;
+        }
+        if let Some(counts) = self.of_many.get() {
+            counts[hint % ID_SHARDS].fetch_add(by as u64, Ordering::Relaxed);
+        } else if self.of_few.fetch_add(by as u64, Ordering::Relaxed).wrapping_add(by as u64) as i64
+            >= FEW_ROWS as i64
+        {
+            self.of_many.get_or_init(Box::default);
         }
     }
 
     /// How many there are. For a moment a deletion may have been noted before its
     /// insertion.
     pub fn get(&self) -> u64 {
-        (self.0.load(Ordering::Relaxed) as i64).max(0) as u64
+        let many = self.of_many.get().into_iter().flat_map(|counts| counts.iter());
+        let counts = many.map(|count| count.load(Ordering::Relaxed));
+        (counts.fold(self.of_few.load(Ordering::Relaxed), u64::wrapping_add) as i64).max(0) as u64
     }
 }
 
@@ -283,7 +299,7 @@ pub(crate) struct TableInner {
     stored: Mutex<Option<Arc<StoredTrees>>>,
     anchors: Segments<AtomicU64>,
     next_tuple: AtomicU64,
-    stock: [Mutex<Vec<TupleId>>; ID_SHARDS],
+    stock: [Padded<Mutex<Vec<TupleId>>>; ID_SHARDS],
     indexes: RwLock<Indexes>,
     /// Rises whenever the list of indexes changes.
     indexes_version: AtomicU64,

@@ -291,10 +291,10 @@ impl Transaction {
         let Buffers { appends, addresses, writes, tables, superseded, .. } = &mut *self.buffers;
         let mut change = Change::default();
         // Rows that the last table has more than before.
-        let (mut table, mut more) = (0, 0);
+        let (slot, mut table, mut more) = (self.slot.index(), 0, 0);
         let mut count_rows = |of: u32, by: i64| {
             if of != table {
-                tables[table as usize].table.rows.change(std::mem::take(&mut more));
+                tables[table as usize].table.rows.change(slot, std::mem::take(&mut more));
                 table = of;
             }
             more += by;
@@ -330,7 +330,7 @@ impl Transaction {
                 change.live_bytes -= (old.row().len() + HEADER_BYTES) as i64;
             }
         }
-        tables[table as usize].table.rows.change(more);
+        tables[table as usize].table.rows.change(slot, more);
         change
     }
 

@@ -11,6 +11,7 @@ use pantile_base::Timestamp;
 use pantile_base::sync::{Condvar, Mutex, MutexGuard};
 use pantile_media::MediumExt;
 
+use crate::engine::seats::Seat;
 use crate::engine::syncer::{Syncer, Urge};
 use crate::transactions::commit::Published;
 use crate::transactions::transaction::Transaction;
@@ -79,7 +80,7 @@ impl InFlight {
     pub(crate) fn of_published(txn: Transaction, published: Published) -> Self {
         txn.core.registry.await_passed(published.timestamp());
         let timestamp = published.timestamp();
-        let core = Arc::clone(&txn.core);
+        let core = Seat::clone(&txn.core);
         let how = match core.syncer.has_thread(&core.options) {
             true => How::Left(leave(&core.syncer, txn, published)),
             false => How::Kept(Box::new((txn, published))),

@@ -5,7 +5,7 @@
 use pantile_base::control::{Control, is_removed};
 use pantile_base::{TableId, Timestamp};
 
-use crate::engine::pieces::PIECE;
+use crate::engine::pieces;
 use crate::engine::table::{Table, TableInner};
 use crate::engine::writes::Pending;
 use crate::transactions::hold::Held;
@@ -13,11 +13,8 @@ use crate::transactions::read::Seen;
 use crate::transactions::transaction::Transaction;
 use crate::types::error::{Error, Result};
 use crate::types::key::Key;
-use crate::types::row::OutOfLine;
+use crate::types::pieces::{OutOfLine, PIECE};
 use crate::types::value::Value;
-
-/// Most bytes that are allocated for a value before any of it has been read.
-const MOST_AT_ONCE: u64 = 1 << 20;
 
 fn key(id: u64, piece: usize) -> [Value<'static>; 2] {
     [Value::UInt(id), Value::UInt(piece as u64)]
@@ -68,27 +65,12 @@ impl Transaction {
 }
 
 impl OutOfLine for Transaction {
-    fn read_out_of_line(&self, of: TableId, id: u64, len: u64, at: Timestamp) -> Result<Vec<u8>> {
-        let table = &*self.core.tables.pieces_of(of);
-        let mut value = Vec::with_capacity(len.min(MOST_AT_ONCE) as usize);
-        for piece in 0..(len as usize).div_ceil(PIECE) {
-            let mut words = Key::default();
-            words.set_values(table.schema(), &table.schema().primary_key, &key(id, piece))?;
-            let (_, row) = self.find(table, words.words(), at)?.ok_or_else(|| missing(id, piece))?;
-            value.extend_from_slice(row.raw(&row.schema.columns[2]));
-        }
-        if value.len() as u64 != len {
-            return Err(wrong_length(id, len, value.len()));
-        }
-        Ok(value)
-    }
-}
-
-#[cold]
-fn wrong_length(id: u64, len: u64, found: usize) -> Error {
-    Error::Damaged {
-        place: format!("value {id} out of line"),
-        detail: format!("it has {found} of {len} bytes"),
+    fn piece(&self, of: TableId, id: u64, piece: usize, at: Timestamp) -> Result<&[u8]> {
+        let table = self.tables_of_pieces.get(pieces::of(of), || self.core.tables.pieces_of(of));
+        let mut words = Key::default();
+        words.set_values(table.schema(), &table.schema().primary_key, &key(id, piece))?;
+        let (_, row) = self.find(table, words.words(), at)?.ok_or_else(|| missing(id, piece))?;
+        Ok(row.raw(&row.schema.columns[2]))
     }
 }
 

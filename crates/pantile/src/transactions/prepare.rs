@@ -14,11 +14,13 @@ use pantile_base::{TableId, Timestamp};
 use crate::engine::core::Core;
 use crate::engine::pieces;
 use crate::engine::prepared::Prepared;
+use crate::engine::seats::Seat;
 use crate::engine::table::Table;
 use crate::engine::writes::Pending;
 use crate::transactions::transaction::Transaction;
 use crate::types::error::{Error, Result};
 use crate::types::isolation::Isolation;
+use crate::types::pieces::PIECE;
 use crate::types::prepared_record::{self as record, Change};
 use crate::types::value::Value;
 
@@ -29,12 +31,16 @@ fn key(name: &[u8], part: usize) -> [Value<'_>; 2] {
 
 /// Parts in which a record lies.
 pub(crate) fn parts(record: &[u8]) -> usize {
-    record.len().div_ceil(pieces::PIECE).max(1)
+    record.len().div_ceil(PIECE).max(1)
 }
 
 impl Transaction {
     pub(crate) fn core(&self) -> &Arc<Core> {
         &self.core
+    }
+
+    pub(crate) fn seat(&self) -> Seat {
+        Seat::clone(&self.core)
     }
 
     /// Whether it can write behind its record: it draws its timestamp at the commit, or
@@ -106,7 +112,7 @@ impl Transaction {
         if !is_removed(Control::PreparedDepends) {
             of.buffers.depends.get_mut().iter().for_each(|flight| self.depend_on(*flight));
         }
-        for (part, bytes) in (0..parts(record)).zip(record.chunks(pieces::PIECE).chain([&[][..]])) {
+        for (part, bytes) in (0..parts(record)).zip(record.chunks(PIECE).chain([&[][..]])) {
             let [name, part] = key(name, part);
             self.insert(table, &[name, part, Value::Bytes(bytes)])?;
         }

@@ -11,7 +11,8 @@ use crate::types::fit::check;
 use crate::types::from_value::FromValue;
 use crate::types::key::Key;
 use crate::types::layout::Schema;
-use crate::types::row::{OutOfLine, Row};
+use crate::types::pieces::{OutOfLine, PIECE};
+use crate::types::row::Row;
 use crate::types::value::Value;
 
 /// A copy of a row for a closure to change; see [`Transaction::modify`].
@@ -235,10 +236,10 @@ impl<'e> RowEdit<'e> {
 }
 
 impl OutOfLine for RowEdit<'_> {
-    fn read_out_of_line(&self, of: TableId, id: u64, len: u64, at: Timestamp) -> Result<Vec<u8>> {
+    fn piece(&self, of: TableId, id: u64, piece: usize, at: Timestamp) -> Result<&[u8]> {
         match self.large.iter().find(|(large, _)| *large == id) {
-            Some((_, value)) => Ok(value.clone()),
-            None => self.txn.read_out_of_line(of, id, len, at),
+            Some((_, value)) => Ok(value.chunks(PIECE).nth(piece).unwrap_or_default()),
+            None => self.txn.piece(of, id, piece, at),
         }
     }
 }

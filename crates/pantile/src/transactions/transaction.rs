@@ -11,12 +11,13 @@ use pantile_base::control::{Control, is_removed};
 use pantile_cc::{Begin, Clock, Slot};
 
 use crate::engine::buffers::Buffers;
-use crate::engine::core::Core;
 use crate::engine::gate::Permit;
 use crate::engine::holders::{Holder, Purpose};
 use crate::engine::memory_limit::Adds;
+use crate::engine::pieces::TablesOfPieces;
 use crate::engine::prepared::Prepared;
 use crate::engine::read_set::Full;
+use crate::engine::seats::Seat;
 use crate::engine::stage::{Play, TURN};
 use crate::transactions::retry::note_in_vain;
 use crate::types::error::Result;
@@ -72,7 +73,7 @@ impl std::ops::DerefMut for InUse {
 /// # Ok::<(), Error>(())
 /// ```
 pub struct Transaction {
-    pub(super) core: Arc<Core>,
+    pub(super) core: Seat,
     pub(super) slot: Slot,
     /// Where it reads (at read committed: where it began), and, if it is
     /// serializable, where it writes.
@@ -112,6 +113,7 @@ pub struct Transaction {
     pub(super) starved: bool,
     /// Its cursors may know rows by their places.
     pub(super) has_cursors: Cell<bool>,
+    pub(super) tables_of_pieces: TablesOfPieces,
     /// It has the exclusive stage.
     on_stage: bool,
     /// Others see what it has written, so that it cannot be undone.
@@ -132,7 +134,7 @@ impl std::fmt::Debug for Transaction {
 
 impl Transaction {
     pub(crate) fn begin(
-        core: Arc<Core>,
+        core: Seat,
         options: TransactionOptions,
         place: &'static Location<'static>,
     ) -> Result<Self> {
@@ -144,12 +146,12 @@ impl Transaction {
 
     /// A transaction within another one, which may have the last slot of writers.
     #[track_caller]
-    pub(crate) fn begin_within(core: Arc<Core>, options: TransactionOptions) -> Result<Self> {
+    pub(crate) fn begin_within(core: Seat, options: TransactionOptions) -> Result<Self> {
         Self::begin_as(core, options, Location::caller(), true)
     }
 
     fn begin_as(
-        core: Arc<Core>,
+        core: Seat,
         options: TransactionOptions,
         place: &'static Location<'static>,
         takes_any: bool,
@@ -197,6 +199,7 @@ impl Transaction {
             versions_read: Cell::new(0),
             starved: false,
             has_cursors: Cell::new(false),
+            tables_of_pieces: TablesOfPieces::default(),
             on_stage: false,
             is_visible: false,
             prepared: None,

@@ -21,6 +21,7 @@ pub(crate) mod memory;
 pub(crate) mod options;
 pub(crate) mod owned_value;
 pub(crate) mod page;
+pub(crate) mod pieces;
 pub(crate) mod position;
 pub(crate) mod prepared_record;
 pub(crate) mod range;

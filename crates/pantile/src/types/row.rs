@@ -1,6 +1,6 @@
 //! Rows as callers read them: typed access without copying.
 
-use pantile_base::{TableId, Timestamp};
+use pantile_base::Timestamp;
 
 use crate::types::columns::{ColumnRef, Columns};
 use crate::types::encoding::{Encoded, Stored};
@@ -9,14 +9,10 @@ use crate::types::fit::wrong_type;
 use crate::types::from_value::{FromValue, Misfit};
 use crate::types::layout::{Column, ColumnLocation};
 use crate::types::owned_value::OwnedValue;
+use crate::types::pieces::{OutOfLine, Pieces, Reference};
 use crate::types::schema::Type;
 use crate::types::stored_value::decode;
 use crate::types::value::Value;
-
-/// Reads values stored out of line.
-pub(crate) trait OutOfLine {
-    fn read_out_of_line(&self, of: TableId, id: u64, len: u64, at: Timestamp) -> Result<Vec<u8>>;
-}
 
 /// A row of a table as one transaction sees it.
 ///
@@ -117,17 +113,64 @@ impl<'t> Row<'t> {
     #[cold]
     fn get_out_of_line<T: FromValue<'t>>(&self, column: usize, place: &Column) -> Result<T> {
         let schema = self.encoded.schema;
-        let (id, len) = self.encoded.reference(place);
         let Some(from_owned) = T::FROM_OWNED else {
             return Err(Error::OutOfLine { column: schema.names[column].clone() });
         };
-        let bytes = self.out_of_line.read_out_of_line(schema.table, id, len, self.at)?;
+        let bytes = self.reference(place).read(self.out_of_line)?;
         let value = match schema.columns[column].stored {
             Type::String(_) => OwnedValue::Str(self.text_out_of_line(column, bytes)?),
             _ => OwnedValue::Bytes(bytes),
         };
         let kind = value.as_value().kind();
         from_owned(value).map_err(|_| wrong_type(schema, column, &format!("{kind} read as {}", name::<T>())))
+    }
+
+    fn reference(&self, place: &Column) -> Reference {
+        let (id, len) = self.encoded.reference(place);
+        Reference { table: self.encoded.schema.table, id, len, at: self.at }
+    }
+
+    /// The bytes of a string or of bytes in order, without a copy, however long the value is: a
+    /// value out of line comes in pieces of 60,000 bytes. `None` for NULL.
+    ///
+    /// # Errors
+    /// [`Error::UnknownColumn`], [`Error::ColumnDropped`]; [`Error::WrongType`] for a column of
+    /// another type. Each piece may have errors of [`Transaction::get`](crate::Transaction::get),
+    /// and [`Error::Damaged`] if it is not there.
+    ///
+    /// ```
+    /// # use std::io::Write;
+    /// # use pantile::*;
+    /// # let db = Options::new().medium(MediumKind::Dram).open("unused")?;
+    /// # let def = TableDef::new("films").column("id", Type::U32).nullable("film", Type::Bytes(1 << 30)).primary_key(["id"]);
+    /// # let films = db.create_table(def)?;
+    /// # db.run(|txn| txn.insert(&films, &[300u32.into(), vec![7; 1 << 20].as_slice().into()]))?;
+    /// # let mut socket = Vec::new();
+    /// let txn = db.begin_read()?;
+    /// let row = txn.get(&films, &[300u32.into()])?.expect("a film");
+    /// if let Some(pieces) = row.pieces("film")? {
+    ///     assert_eq!(pieces.bytes_left(), 1 << 20);
+    ///     for piece in pieces {
+    ///         socket.write_all(piece?)?;
+    ///     }
+    /// }
+    /// # assert_eq!(socket, vec![7; 1 << 20]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn pieces(&self, column: impl ColumnRef) -> Result<Option<Pieces<'t>>> {
+        let id = column.resolve(self.columns, &self.encoded.schema.name)?;
+        let place = self.column(id)?;
+        if self.encoded.is_null(place) {
+            return Ok(None);
+        }
+        if self.encoded.is_out_of_line(place) {
+            return Ok(Some(Pieces::out_of_line(self.reference(place), self.out_of_line)));
+        }
+        match decode(place.stored, self.encoded.raw(place)) {
+            Value::Bytes(bytes) => Ok(Some(Pieces::in_line(bytes))),
+            Value::Str(text) => Ok(Some(Pieces::in_line(text.as_bytes()))),
+            _ => Err(wrong_type(self.encoded.schema, id, "bytes")),
+        }
     }
 
     /// Nothing has checked what is out of line since it was written.

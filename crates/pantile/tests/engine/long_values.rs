@@ -234,3 +234,58 @@ fn no_cut_leaves_pieces_without_rows() {
         assert_sound(dir.path(), &format!("cut at {cut}, {keep:?}"));
     }
 }
+
+/// A value comes in the same pieces whether it lies in the row or out of it, from several tables in
+/// one transaction, committed and not.
+#[test]
+fn values_are_read_in_pieces() {
+    let db = options().medium(MediumKind::Dram).open("unused").expect("a new database");
+    let def = |name: &str| {
+        let def = TableDef::new(name).column("id", Type::U64).nullable("text", Type::String(1 << 20));
+        def.column("data", Type::Bytes(1 << 20)).primary_key(["id"])
+    };
+    let tables = ["a", "b", "c"].map(|name| db.create_table(def(name)).expect("a table"));
+    let lengths = [0, 1, 59_999, 60_000, 60_001, 65_000, 120_000, 120_001, 700_000];
+    let data = |len: usize, table: usize| -> Vec<u8> { (0..len).map(|n| (n / 7 + table) as u8).collect() };
+    let check = |txn: &pantile::Transaction| {
+        // All tables for each length, so that each is looked for again after the others.
+        for (id, len) in (0u64..).zip(lengths) {
+            for (n, table) in tables.iter().enumerate() {
+                let row = txn.get(table, &[id.into()]).expect("read").expect("a row");
+                let pieces = row.pieces("data").expect("bytes").expect("not NULL");
+                assert_eq!(pieces.bytes_left(), len as u64);
+                let pieces: Vec<&[u8]> = pieces.collect::<Result<_>>().expect("pieces");
+                assert_eq!(pieces.concat(), data(len, n));
+                assert!(pieces.iter().all(|piece| !piece.is_empty()));
+                assert_eq!(row.get::<Vec<u8>>("data").expect("a copy"), data(len, n));
+                let text = row.pieces("text").expect("a string");
+                match id % 2 {
+                    0 => assert!(text.is_none()),
+                    _ => assert_eq!(
+                        text.expect("not NULL").collect::<Result<Vec<_>>>().expect("text").concat(),
+                        vec![b'x'; len]
+                    ),
+                }
+                assert!(matches!(row.pieces("id"), Err(Error::WrongType { .. })));
+                assert!(matches!(row.pieces("none"), Err(Error::UnknownColumn { .. })));
+            }
+        }
+    };
+    let mut txn = db.begin().expect("begin");
+    for (n, table) in tables.iter().enumerate() {
+        for (id, len) in (0u64..).zip(lengths) {
+            let (text, data) = ("x".repeat(len), data(len, n));
+            let text = if id % 2 == 0 { Value::Null } else { Value::Str(&text) };
+            txn.insert(table, &[id.into(), text, Value::Bytes(&data)]).expect("insert");
+        }
+    }
+    check(&txn);
+    txn.commit().expect("commit");
+    let txn = db.begin_read().expect("begin");
+    // What is written afterwards is not seen, piece by piece either.
+    for table in &tables {
+        db.run(|txn| txn.update(table, &[8u64.into()], &[("data", Value::Bytes(&[9; 200_000]))]))
+            .expect("update");
+    }
+    check(&txn);
+}

@@ -3,13 +3,15 @@
 //! anew. There is no order to keep, nobody to keep apart, and nothing to make durable, so no
 //! store gets here. How far one is away can be compared between machines.
 
+use std::collections::HashMap;
 use std::path::Path;
+use std::sync::RwLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use pantile_bench::memory::Failure;
 use pantile_testkit::mix;
 
-use super::store::{How, Peer, Row, Store, VALUE_BYTES, missing, taste};
+use super::store::{How, Peer, Row, Store, VALUE_BYTES, missing, read_all, taste};
 
 pub struct Floor;
 
@@ -33,6 +35,7 @@ struct Rows {
     bytes: Vec<[AtomicU64; WORDS]>,
     rows: AtomicU64,
     written: AtomicU64,
+    large: RwLock<HashMap<u64, Vec<u8>>>,
 }
 
 impl Peer for Floor {
@@ -51,6 +54,7 @@ impl Peer for Floor {
             bytes: zeroed(ROOM),
             rows: AtomicU64::new(0),
             written: AtomicU64::new(0),
+            large: RwLock::default(),
         }))
     }
 }
@@ -133,6 +137,17 @@ impl Store for Rows {
         self.add(add);
         self.place(take)?[0].store(FREED, Relaxed);
         Ok(())
+    }
+
+    fn put_large(&self, values: &[(u64, Vec<u8>)]) -> Result<(), Failure> {
+        let mut large = self.large.write().map_err(|_| "a thread panicked")?;
+        large.extend(values.iter().cloned());
+        Ok(())
+    }
+
+    fn get_large(&self, key: u64) -> Result<u64, Failure> {
+        let large = self.large.read().map_err(|_| "a thread panicked")?;
+        large.get(&key).map(|value| read_all(value)).ok_or_else(|| missing(key))
     }
 
     fn settle(&self) -> Result<(), Failure> {

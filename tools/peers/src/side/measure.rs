@@ -1,6 +1,7 @@
 //! The measurements.
 
 use std::fs::{self, File};
+use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -48,6 +49,15 @@ const AFTER_UPDATES: &str = "MB on disk after 5 updates of each row";
 const WITH_INDEX: &str = "load with an index, rows";
 const INSERTS: &str = "10 inserts at random keys, 1 thread";
 const WHOLE: &str = "scan of the whole table, rows, 1 thread";
+/// Values that are larger than a row: their bytes, and what is measured.
+const LARGE: [(usize, &str, &str); 3] = [
+    (1 << 10, "values of 1 KB, loaded, MB", "values of 1 KB, read, MB, 1 thread"),
+    (16 << 10, "values of 16 KB, loaded, MB", "values of 16 KB, read, MB, 1 thread"),
+    (1 << 20, "values of 1 MB, loaded, MB", "values of 1 MB, read, MB, 1 thread"),
+];
+/// Bytes of all values of one size, and of those of a transaction.
+const ALL_LARGE: usize = 128 << 20;
+const LARGE_BATCH: usize = 1 << 20;
 const QUEUE_TURNS: &str = "queue: a row in, a row out, 1 thread";
 /// Clients, and what they do.
 const DURABLE: [(u64, &str); 2] =
@@ -100,6 +110,7 @@ pub fn measure(peer: &dyn Peer, dir: &Path, load: &Load<'_>, seed: u64) -> Resul
         drop(store);
         fs::remove_dir_all(&dir)?;
     }
+    large(peer, dir, load, seed, &mut figures)?;
     let durable =
         DURABLE.into_iter().filter(|(_, what)| peer.keeps() && figures.wants(what)).collect::<Vec<_>>();
     if !durable.is_empty() {
@@ -111,6 +122,40 @@ pub fn measure(peer: &dyn Peer, dir: &Path, load: &Load<'_>, seed: u64) -> Resul
         }
     }
     Ok(figures.all)
+}
+
+/// Loads and reads larger values, each size in a database of its own.
+fn large(
+    peer: &dyn Peer,
+    dir: &Path,
+    load: &Load<'_>,
+    seed: u64,
+    figures: &mut Figures<'_>,
+) -> Result<(), Failure> {
+    for (bytes, loaded, read) in LARGE {
+        if !figures.wants(loaded) && !figures.wants(read) {
+            continue;
+        }
+        let dir = made(dir, "large")?;
+        let store = peer.open(&dir, PLAIN)?;
+        let mut random = Random::new(seed, 3);
+        let (count, mut taken) = (ALL_LARGE / bytes, Duration::ZERO);
+        for keys in (0..count as u64).collect::<Vec<_>>().chunks(LARGE_BATCH / bytes) {
+            let value =
+                |key: &u64| (*key, (0..bytes / 8).flat_map(|_| random.word().to_le_bytes()).collect());
+            let values: Vec<(u64, Vec<u8>)> = keys.iter().map(value).collect();
+            let began = Instant::now();
+            store.put_large(&values)?;
+            taken += began.elapsed();
+        }
+        taken += synced(&*store, &dir)?;
+        figures.rate(loaded, ALL_LARGE as f64 / 1e6 / taken.as_secs_f64());
+        let get = |random: &mut Random| store.get_large(random.below(count as u64)).map(drop);
+        figures.rate(read, clients_do(1, load.time, seed, &get)? * bytes as f64 / 1e6);
+        drop(store);
+        fs::remove_dir_all(&dir)?;
+    }
+    Ok(())
 }
 
 /// What is measured for a time.
@@ -207,12 +252,22 @@ fn fill(store: &dyn Store, dir: &Path, rows: u64) -> Result<f64, Failure> {
         store.load(&batch, true)?;
         taken += began.elapsed();
     }
+    Ok(rows as f64 / (taken + synced(store, dir)?).as_secs_f64())
+}
+
+/// Brings everything to the disk. Returns how long that takes.
+fn synced(store: &dyn Store, dir: &Path) -> Result<Duration, Failure> {
     let began = Instant::now();
     store.settle()?;
     for file in files(dir)? {
-        File::open(file)?.sync_all()?;
+        match File::open(file) {
+            Ok(file) => file.sync_all()?,
+            // A store that cleans up meanwhile.
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(error.into()),
+        }
     }
-    Ok(rows as f64 / (taken + began.elapsed()).as_secs_f64())
+    Ok(began.elapsed())
 }
 
 /// Gives each row a new value, several times, in an order of its own.

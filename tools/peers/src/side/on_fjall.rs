@@ -8,7 +8,7 @@ use fjall::{
 };
 use pantile_bench::memory::Failure;
 
-use super::store::{How, Peer, Row, Store, missing, taste, value};
+use super::store::{How, Peer, Row, Store, missing, read_all, taste, value};
 
 pub struct OnFjall;
 
@@ -16,6 +16,7 @@ struct Opened {
     db: OptimisticTxDatabase,
     rows: OptimisticTxKeyspace,
     owners: OptimisticTxKeyspace,
+    large: OptimisticTxKeyspace,
     how: How,
 }
 
@@ -28,7 +29,8 @@ impl Peer for OnFjall {
         let db = OptimisticTxDatabase::builder(dir).open()?;
         let rows = db.keyspace("rows", KeyspaceCreateOptions::default)?;
         let owners = db.keyspace("owners", KeyspaceCreateOptions::default)?;
-        Ok(Box::new(Opened { db, rows, owners, how }))
+        let large = db.keyspace("large", KeyspaceCreateOptions::default)?;
+        Ok(Box::new(Opened { db, rows, owners, large, how }))
     }
 }
 
@@ -95,6 +97,19 @@ impl Store for Opened {
             Ok(())
         })
     }
+
+    fn put_large(&self, values: &[(u64, Vec<u8>)]) -> Result<(), Failure> {
+        self.write(|txn| {
+            values.iter().for_each(|(key, value)| txn.insert(&self.large, key.to_be_bytes(), &value[..]));
+            Ok(())
+        })
+    }
+
+    fn get_large(&self, key: u64) -> Result<u64, Failure> {
+        let value = self.db.read_tx().get(&self.large, key.to_be_bytes())?;
+        Ok(read_all(&value.ok_or_else(|| missing(key))?))
+    }
+
     fn settle(&self) -> Result<(), Failure> {
         Ok(self.db.persist(PersistMode::SyncAll)?)
     }

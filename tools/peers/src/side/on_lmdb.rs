@@ -8,7 +8,7 @@ use heed::types::Bytes;
 use heed::{Database, Env, EnvFlags, EnvOpenOptions, PutFlags, RoTxn, RwTxn};
 use pantile_bench::memory::Failure;
 
-use super::store::{How, Peer, Row, Store, missing, taste, value};
+use super::store::{How, Peer, Row, Store, missing, read_all, taste, value};
 
 pub struct OnLmdb;
 
@@ -16,6 +16,7 @@ struct Opened {
     env: Env,
     rows: Database<Bytes, Bytes>,
     owners: Database<Bytes, Bytes>,
+    large: Database<Bytes, Bytes>,
     how: How,
 }
 
@@ -29,13 +30,14 @@ impl Peer for OnLmdb {
 
     fn open(&self, dir: &Path, how: How) -> Result<Box<dyn Store>, Failure> {
         let mut options = EnvOpenOptions::new();
-        options.map_size(MAP_BYTES).max_dbs(2);
+        options.map_size(MAP_BYTES).max_dbs(3);
         let env = open(&mut options, dir, how.durable)?;
         let mut txn = env.write_txn()?;
         let rows = env.create_database(&mut txn, Some("rows"))?;
         let owners = env.create_database(&mut txn, Some("owners"))?;
+        let large = env.create_database(&mut txn, Some("large"))?;
         txn.commit()?;
-        Ok(Box::new(Opened { env, rows, owners, how }))
+        Ok(Box::new(Opened { env, rows, owners, large, how }))
     }
 }
 
@@ -109,6 +111,21 @@ impl Store for Opened {
             if self.rows.delete(txn, &take.to_be_bytes())? { Ok(()) } else { Err(missing(take)) }
         })
     }
+
+    fn put_large(&self, values: &[(u64, Vec<u8>)]) -> Result<(), Failure> {
+        self.write(|txn| {
+            let mut put = |(key, value): &(u64, Vec<u8>)| {
+                self.large.put_with_flags(txn, PutFlags::APPEND, &key.to_be_bytes(), value)
+            };
+            Ok(values.iter().try_for_each(&mut put)?)
+        })
+    }
+
+    fn get_large(&self, key: u64) -> Result<u64, Failure> {
+        let txn = self.env.read_txn()?;
+        Ok(read_all(self.large.get(&txn, &key.to_be_bytes())?.ok_or_else(|| missing(key))?))
+    }
+
     fn settle(&self) -> Result<(), Failure> {
         Ok(self.env.force_sync()?)
     }

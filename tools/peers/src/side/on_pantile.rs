@@ -6,13 +6,14 @@ use std::path::Path;
 use pantile::{Database, Durability, IndexDef, Options, Range, Table, TableDef, Transaction, Type, Value};
 use pantile_bench::memory::Failure;
 
-use super::store::{How, Peer, Row, Store, VALUE_BYTES, missing, taste};
+use super::store::{How, Peer, Row, Store, VALUE_BYTES, missing, read_all, taste};
 
 pub struct OnPantile;
 
 struct Opened {
     db: Database,
     rows: Table,
+    large: Table,
 }
 
 impl Peer for OnPantile {
@@ -30,7 +31,9 @@ impl Peer for OnPantile {
             .primary_key(["key"]);
         let def = if how.indexed { def.index(IndexDef::new("owner", ["owner"])) } else { def };
         let rows = db.open_or_create(def)?;
-        Ok(Box::new(Opened { db, rows }))
+        let large = TableDef::new("large").column("key", Type::U64).column("value", Type::Bytes(1 << 30));
+        let large = db.open_or_create(large.primary_key(["key"]))?;
+        Ok(Box::new(Opened { db, rows, large }))
     }
 }
 
@@ -86,6 +89,20 @@ impl Store for Opened {
         })?;
         if is_there { Ok(()) } else { Err(missing(take)) }
     }
+
+    fn put_large(&self, values: &[(u64, Vec<u8>)]) -> Result<(), Failure> {
+        let rows = || values.iter().map(|(key, value)| [Value::UInt(*key), Value::Bytes(value)]);
+        self.db.run(|txn| txn.insert_many(&self.large, rows()))?;
+        Ok(())
+    }
+
+    fn get_large(&self, key: u64) -> Result<u64, Failure> {
+        let txn = self.db.begin_read()?;
+        let row = txn.get(&self.large, &[key.into()])?.ok_or_else(|| missing(key))?;
+        let pieces = row.pieces(1)?.ok_or_else(|| missing(key))?;
+        pieces.map(|piece| Ok(read_all(piece?))).sum()
+    }
+
     /// Every commit has been written to the file.
     fn settle(&self) -> Result<(), Failure> {
         Ok(())

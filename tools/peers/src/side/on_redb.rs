@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use pantile_bench::memory::Failure;
 use redb::{Database, Durability, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
 
-use super::store::{How, Peer, Row, Store, VALUE_BYTES, missing, taste};
+use super::store::{How, Peer, Row, Store, VALUE_BYTES, missing, read_all, taste};
 
 pub struct OnRedb;
 
@@ -23,6 +23,7 @@ const DURABLE_EVERY: Duration = Duration::from_millis(500);
 
 const ROWS: TableDefinition<u64, (u64, &[u8; VALUE_BYTES])> = TableDefinition::new("rows");
 const OWNERS: TableDefinition<(u64, u64), ()> = TableDefinition::new("owners");
+const LARGE: TableDefinition<u64, &[u8]> = TableDefinition::new("large");
 
 impl Peer for OnRedb {
     fn name(&self) -> &'static str {
@@ -113,6 +114,22 @@ impl Store for Opened {
             Ok(())
         })
     }
+
+    fn put_large(&self, values: &[(u64, Vec<u8>)]) -> Result<(), Failure> {
+        self.write(|txn| {
+            let mut table = txn.open_table(LARGE)?;
+            for (key, value) in values {
+                table.insert(key, &value[..])?;
+            }
+            Ok(())
+        })
+    }
+
+    fn get_large(&self, key: u64) -> Result<u64, Failure> {
+        let table = self.db.begin_read()?.open_table(LARGE)?;
+        Ok(read_all(table.get(key)?.ok_or_else(|| missing(key))?.value()))
+    }
+
     fn settle(&self) -> Result<(), Failure> {
         Ok(self.db.begin_write()?.commit()?)
     }

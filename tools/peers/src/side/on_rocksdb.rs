@@ -10,7 +10,7 @@ use rocksdb::{
     OptimisticTransactionDB, OptimisticTransactionOptions, Options, Transaction, WriteOptions,
 };
 
-use super::store::{How, Peer, Row, Store, missing, taste, value};
+use super::store::{How, Peer, Row, Store, missing, read_all, taste, value};
 
 pub struct OnRocksdb;
 
@@ -36,7 +36,7 @@ impl Peer for OnRocksdb {
         options.create_if_missing(true);
         options.create_missing_column_families(true);
         options.set_block_based_table_factory(&blocks);
-        let db = Db::open_cf(&options, dir.join("rocksdb"), ["rows", "owners"])?;
+        let db = Db::open_cf(&options, dir.join("rocksdb"), ["rows", "owners", "large"])?;
         Ok(Box::new(Opened { db, how }))
     }
 }
@@ -114,7 +114,22 @@ impl Store for Opened {
         })
     }
 
+    fn put_large(&self, values: &[(u64, Vec<u8>)]) -> Result<(), Failure> {
+        let table = self.family("large");
+        self.write(|txn| {
+            let mut put = |(key, value): &(u64, Vec<u8>)| txn.put_cf(&table, key.to_be_bytes(), value);
+            Ok(values.iter().try_for_each(&mut put)?)
+        })
+    }
+
+    fn get_large(&self, key: u64) -> Result<u64, Failure> {
+        let found = self.db.get_pinned_cf(&self.family("large"), key.to_be_bytes())?;
+        Ok(read_all(&found.ok_or_else(|| missing(key))?))
+    }
+
     fn settle(&self) -> Result<(), Failure> {
-        ["rows", "owners"].into_iter().try_for_each(|name| Ok(self.db.flush_cf(&self.family(name))?))
+        ["rows", "owners", "large"]
+            .into_iter()
+            .try_for_each(|name| Ok(self.db.flush_cf(&self.family(name))?))
     }
 }

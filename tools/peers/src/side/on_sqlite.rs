@@ -8,7 +8,7 @@ use std::time::Duration;
 use pantile_bench::memory::Failure;
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
-use super::store::{How, Peer, Row, Store, missing, taste};
+use super::store::{How, Peer, Row, Store, missing, read_all, taste};
 
 pub struct OnSqlite;
 
@@ -19,6 +19,7 @@ struct Opened {
 }
 
 const TABLE: &str = "CREATE TABLE IF NOT EXISTS rows (key INTEGER PRIMARY KEY, owner INTEGER, value BLOB)";
+const LARGE: &str = "CREATE TABLE IF NOT EXISTS large (key INTEGER PRIMARY KEY, value BLOB)";
 const INDEX: &str = "CREATE INDEX IF NOT EXISTS owner ON rows (owner)";
 /// Pages that a connection keeps, in KiB.
 const CACHE: i64 = 256 << 10;
@@ -32,6 +33,7 @@ impl Peer for OnSqlite {
         let store = Opened { path: dir.join("rows.sqlite"), how, idle: Mutex::default() };
         store.with(|db| {
             db.execute(TABLE, [])?;
+            db.execute(LARGE, [])?;
             if how.indexed {
                 db.execute(INDEX, [])?;
             }
@@ -130,6 +132,24 @@ impl Store for Opened {
             if deleted == 1 { Ok(()) } else { Err(missing(take)) }
         })
     }
+
+    fn put_large(&self, values: &[(u64, Vec<u8>)]) -> Result<(), Failure> {
+        self.write(|txn| {
+            let mut insert = txn.prepare_cached("INSERT INTO large VALUES (?1, ?2)")?;
+            for (key, value) in values {
+                insert.execute(params![*key as i64, value])?;
+            }
+            Ok(())
+        })
+    }
+
+    fn get_large(&self, key: u64) -> Result<u64, Failure> {
+        self.with(|db| {
+            let mut select = db.prepare_cached("SELECT value FROM large WHERE key = ?1")?;
+            Ok(select.query_row([key as i64], |row| Ok(read_all(row.get_ref(0)?.as_blob()?)))?)
+        })
+    }
+
     fn settle(&self) -> Result<(), Failure> {
         self.with(|db| Ok(db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?))
     }

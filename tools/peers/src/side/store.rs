@@ -52,12 +52,22 @@ pub trait Store: Sync {
     fn scan(&self, from: u64, rows: usize) -> Result<u64, Failure>;
     /// One transaction: adds a row and takes another one away.
     fn turn(&self, add: &Row, take: u64) -> Result<(), Failure>;
+    /// Adds values, of any size, in one transaction. They are a table of their own.
+    fn put_large(&self, values: &[(u64, Vec<u8>)]) -> Result<(), Failure>;
+    /// Reads such a value, all of it.
+    fn get_large(&self, key: u64) -> Result<u64, Failure>;
     /// Brings to the files what has been committed and can be brought there.
     fn settle(&self) -> Result<(), Failure>;
 }
 
 pub fn missing(key: u64) -> Failure {
     format!("row {key} is missing").into()
+}
+
+/// Reads a whole value.
+pub fn read_all(value: &[u8]) -> u64 {
+    let words = value.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().expect("eight bytes")));
+    words.fold(value.len() as u64, u64::wrapping_add)
 }
 
 /// Something of a value, so that no read is left out.

@@ -12,12 +12,13 @@ use pantile_index::{Batch, Direction, Index as Tree, Scan};
 use crate::engine::anchor::Anchor;
 use crate::engine::catalog;
 use crate::engine::core::Core;
-use crate::engine::pieces::{self, PIECE};
+use crate::engine::pieces;
 use crate::engine::table::{IndexInner, TableInner};
 use crate::tools::check::report::CheckReport;
 use crate::tools::findings::{Findings, Location};
 use crate::tools::options::{CheckOptions, CheckStep};
 use crate::types::key::Key;
+use crate::types::pieces::PIECE;
 
 pub(super) fn check(core: &Core, options: &CheckOptions, findings: &Findings, done: &mut CheckReport) {
     let tables = core.tables.all();

@@ -1,0 +1,40 @@
+//! A sum to which all commits add, and at which all of them look.
+
+use pantile_base::Padded;
+use pantile_base::sync::atomic::{AtomicU64, Ordering};
+
+/// What a place keeps to itself before it adds it to what all look at.
+const KEPT: u64 = 16 << 10;
+
+/// A sum that only grows. Whoever adds has a place of its own, so that commits take no line from
+/// each other, except for one in [`KEPT`] bytes.
+#[derive(Debug)]
+pub(crate) struct Tally {
+    total: Padded<AtomicU64>,
+    kept: Box<[Padded<AtomicU64>]>,
+}
+
+impl Tally {
+    /// Zero, with this many places.
+    pub fn new(places: usize) -> Self {
+        Self { total: Padded::default(), kept: (0..places).map(|_| Padded::default()).collect() }
+    }
+
+    pub fn add(&self, hint: usize, by: u64) {
+        let kept = &self.kept[hint % self.kept.len()];
+        if kept.fetch_add(by, Ordering::Relaxed) + by >= KEPT {
+            self.total.fetch_add(kept.swap(0, Ordering::Relaxed), Ordering::Relaxed);
+        }
+    }
+
+    /// About the sum: too little by less than [`KEPT`] for each place.
+    pub fn about(&self) -> u64 {
+        self.total.load(Ordering::Relaxed)
+    }
+
+    /// The sum, as long as nobody adds. While somebody does, it lacks what a place kept for a moment.
+    pub fn sum(&self) -> u64 {
+        let kept = self.kept.iter().map(|kept| kept.load(Ordering::Relaxed));
+        self.about() + kept.sum::<u64>()
+    }
+}
