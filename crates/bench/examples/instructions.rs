@@ -5,13 +5,16 @@
 //!
 //! Arguments: the workload (`ycsb`, `tpcc`, or one of them with `-together`, where rows whose keys are
 //! known are the matter of one call; `load` and `load-indexed`, where a row counts as a transaction),
-//! the transactions to count (10,000).
+//! the transactions to count (10,000). With `calls` it counts by itself what transactions ask of the system.
 
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use pantile::lab::SimulatedTime;
-use pantile::{Database, IndexDef, Isolation, MediumKind, Options, Table, TableDef, Type, Value};
+use pantile::{
+    Database, IndexDef, Isolation, MediumKind, Options, Table, TableDef, Transaction, Type, Value,
+};
 use pantile_bench::load::{Context, Silent};
 use pantile_bench::runner::Client;
 use pantile_bench::tpcc::{Scale, Tpcc};
@@ -42,12 +45,65 @@ fn main() -> Result<()> {
             run(&Ycsb { together, ..ycsb }, transactions)
         }
         "tpcc" => run(&Tpcc { scale: Scale::full(1), together, seed: 1 }, transactions),
+        "calls" => calls(transactions),
         "load" => load(false, transactions),
         "load-indexed" => load(true, transactions),
         _ => Err(Error::Setting(
-            "usage: instructions ycsb|tpcc[-together]|load[-indexed] [TRANSACTIONS]".into(),
+            "usage: instructions ycsb|tpcc[-together]|load[-indexed]|calls [TRANSACTIONS]".into(),
         )),
     }
+}
+
+/// Prints for some kinds of durable transactions how many writes, syncs and bytes each takes, in a file.
+fn calls(transactions: u64) -> Result<()> {
+    let dir = std::env::temp_dir().join(format!("pantile-calls-{}", std::process::id()));
+    let outcome = calls_in(&dir, transactions);
+    // What could not be removed lies among temporary files.
+    let _ = std::fs::remove_dir_all(&dir);
+    outcome
+}
+
+fn calls_in(dir: &Path, transactions: u64) -> Result<()> {
+    // Without a thread of its own, so that all is done by the transactions.
+    let time = SimulatedTime::default();
+    let db = Options::new().simulated_time(time.clone()).streams(1).open(dir)?;
+    let def = TableDef::new("rows").column("id", Type::U64).column("value", Type::FixedBytes(100));
+    let table = db.create_table(def.primary_key(["id"]))?;
+    let value = Value::Bytes(&[7; 100]);
+    let row = |id: u64| [id.into(), value];
+    db.run(|txn| txn.insert_many(&table, (0..10_000).map(row)))?;
+    let change =
+        |txn: &mut Transaction, n: u64| txn.update(&table, &[(n % 9_000).into()], &[(1, value)]).map(drop);
+    let acts: [(&str, &Act<'_>); 5] = [
+        ("read", &|txn, n| txn.get(&table, &[n.into()]).map(drop)),
+        ("update", &change),
+        ("10 updates", &|txn, n| (0..10).try_for_each(|m| change(txn, n + 700 * m))),
+        ("insert", &|txn, n| txn.insert(&table, &row(1_000_000 + n))),
+        ("insert and delete", &|txn, n| {
+            txn.insert(&table, &row(2_000_000 + n))?;
+            txn.delete(&table, &[(1_000_000 + n).into()]).map(drop)
+        }),
+    ];
+    for (name, act) in acts {
+        let before = (writes()?, db.stats().medium);
+        for n in 0..transactions {
+            db.run(|txn| act(txn, n))?;
+            time.advance(INTERVAL);
+        }
+        let (writes, medium) = (writes()? - before.0, db.stats().medium - before.1);
+        let each = |count: u64| count as f64 / transactions as f64;
+        println!("{:.2} {:.2} {:.0} {name}", each(writes), each(medium.syncs), each(medium.bytes_written));
+    }
+    Ok(())
+}
+
+type Act<'a> = dyn Fn(&mut Transaction, u64) -> pantile::Result<()> + 'a;
+
+/// Calls of the system so far by which this process has written.
+fn writes() -> Result<u64> {
+    let io = std::fs::read_to_string("/proc/self/io").unwrap_or_default();
+    let count = io.lines().find_map(|line| line.strip_prefix("syscw: ")?.parse().ok());
+    count.ok_or_else(|| Error::Setting("the system does not count calls (/proc/self/io)".into()))
 }
 
 /// Rows of a transaction of a load.

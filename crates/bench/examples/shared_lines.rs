@@ -117,7 +117,7 @@ fn base() -> Result<u64> {
     Ok(start.ok_or("the program is not in its own address space")?)
 }
 
-/// Who has written a line.
+/// The transactions that have written a line.
 #[derive(Default)]
 struct Written {
     /// By thread: how many of its transactions, and the last of them.

@@ -6,8 +6,8 @@ use pantile_base::sync::atomic::{AtomicU64, Ordering};
 /// What a place keeps to itself before it adds it to what all look at.
 const KEPT: u64 = 16 << 10;
 
-/// A sum that only grows. Whoever adds has a place of its own, so that commits take no line from
-/// each other, except for one in [`KEPT`] bytes.
+/// A sum that only grows. Each stream adds in a place of its own, so that commits take no line from
+/// each other, except once in [`KEPT`] bytes.
 #[derive(Debug)]
 pub(crate) struct Tally {
     total: Padded<AtomicU64>,
