@@ -62,6 +62,23 @@ impl Transaction {
         })
     }
 
+    /// Changes columns of many rows: pairs of a key and a dict of columns. Returns how many of the
+    /// keys have a row. In memory that is faster than one `update` after the other.
+    fn update_many(&self, py: Python<'_>, table: &Table, changes: &Bound<'_, PyAny>) -> PyResult<u64> {
+        let pair = |pair: PyResult<Bound<'_, PyAny>>| {
+            let (key, named): (Bound<'_, PyAny>, Bound<'_, PyDict>) = pair?.extract()?;
+            Ok((key_from_python(&key)?, table.changes_from(&named)?))
+        };
+        let changes = changes.try_iter()?.map(pair).collect::<PyResult<Vec<_>>>()?;
+        self.with(py, |txn| {
+            let of_row = |changes: &[(usize, OwnedValue)]| -> Vec<_> {
+                changes.iter().map(|(column, value)| (*column, value.as_value())).collect()
+            };
+            let changes: Vec<_> = changes.iter().map(|(key, of)| (borrowed(key), of_row(of))).collect();
+            txn.update_many(&table.table, &changes)
+        })
+    }
+
     /// Deletes the row with this key. Returns whether there was one.
     fn delete(&self, py: Python<'_>, table: &Table, key: &Bound<'_, PyAny>) -> PyResult<bool> {
         let key = key_from_python(key)?;
@@ -86,6 +103,27 @@ impl Transaction {
             found.map(|row| row.to_values()).transpose()
         })?;
         row.map(|row| table.to_dict(py, 0.., row)).transpose()
+    }
+
+    /// The rows with these keys, in the order of the keys, each as a dict; None for a key that has no
+    /// row. In memory that is faster than one `get` after the other.
+    fn get_many<'py>(
+        &self,
+        py: Python<'py>,
+        table: &Table,
+        keys: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let keys = keys.try_iter()?.map(|key| key_from_python(&key?)).collect::<PyResult<Vec<_>>>()?;
+        let rows = self.with(py, |txn| {
+            let keys: Vec<_> = keys.iter().map(|key| borrowed(key)).collect();
+            let found = txn.get_many(&table.table, &keys)?;
+            found
+                .into_iter()
+                .map(|row| row.map(|row| row.to_values()).transpose())
+                .collect::<Result<Vec<_>>>()
+        })?;
+        let dicts = rows.into_iter().map(|row| row.map(|row| table.to_dict(py, 0.., row)).transpose());
+        PyList::new(py, dicts.collect::<PyResult<Vec<_>>>()?)
     }
 
     /// The rows of a range of keys, in order. Bounds are keys or the first values

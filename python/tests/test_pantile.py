@@ -51,6 +51,21 @@ def test_columns_may_have_the_names_of_parameters(db):
         assert list(txn.scan(table)) == [{"id": 1, "key": 5, "table": 4}]
 
 
+def test_many_rows_in_one_call(db, numbers):
+    def change(txn):
+        assert txn.update_many(numbers, ((i, {"n": i * i}) for i in (3, 500, 5000, 4))) == 3
+        return txn.get_many(numbers, iter([4, 5000, 3, 3, 5]))
+
+    assert [row and row["n"] for row in db.run(change)] == [16, None, 9, 9, -5]
+    with pytest.raises(pantile.InvalidValue):
+        db.run(lambda txn: txn.update_many(numbers, [(1, {"n": 7}), (2, {"n": "seven"})]))
+    with db.read() as txn:
+        assert txn.get_many(numbers, []) == []
+        assert txn.get_many(numbers, [1, 500]) == [{"id": 1, "n": -1}, {"id": 500, "n": 250_000}]
+        with pytest.raises(pantile.InvalidValue):
+            txn.get_many(numbers, [1, "one"])
+
+
 def test_scans(db, numbers):
     with db.read() as txn:
         ids = lambda **how: [row["id"] for row in txn.scan(numbers, **how)]

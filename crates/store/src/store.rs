@@ -606,7 +606,7 @@ impl Store {
         self.appended.sum().saturating_sub(self.appended_before.load(Ordering::Relaxed))
     }
 
-    /// The same without a look at what each stream has appended last: up to 16 KB less for each.
+    /// The same without a look at what each stream has appended last: about 64 KB less in all.
     #[inline]
     pub fn appended_since_sample_about(&self) -> u64 {
         self.appended.about().saturating_sub(self.appended_before.load(Ordering::Relaxed))

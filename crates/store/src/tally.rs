@@ -3,31 +3,36 @@
 use pantile_base::Padded;
 use pantile_base::sync::atomic::{AtomicU64, Ordering};
 
-/// What a place keeps to itself before it adds it to what all look at.
-const KEPT: u64 = 16 << 10;
+/// What all places together keep to themselves, before they add it to what all look at, and the
+/// least that one does.
+const KEPT: u64 = 64 << 10;
+const LEAST_KEPT: u64 = 1 << 10;
 
 /// A sum that only grows. Each stream adds in a place of its own, so that commits take no line from
-/// each other, except once in [`KEPT`] bytes.
+/// each other, except once in some kilobytes.
 #[derive(Debug)]
 pub(crate) struct Tally {
     total: Padded<AtomicU64>,
     kept: Box<[Padded<AtomicU64>]>,
+    /// What a place keeps at most.
+    most: u64,
 }
 
 impl Tally {
     /// Zero, with this many places.
     pub fn new(places: usize) -> Self {
-        Self { total: Padded::default(), kept: (0..places).map(|_| Padded::default()).collect() }
+        let kept = (0..places).map(|_| Padded::default()).collect();
+        Self { total: Padded::default(), kept, most: (KEPT / places as u64).max(LEAST_KEPT) }
     }
 
     pub fn add(&self, hint: usize, by: u64) {
         let kept = &self.kept[hint % self.kept.len()];
-        if kept.fetch_add(by, Ordering::Relaxed) + by >= KEPT {
+        if kept.fetch_add(by, Ordering::Relaxed) + by >= self.most {
             self.total.fetch_add(kept.swap(0, Ordering::Relaxed), Ordering::Relaxed);
         }
     }
 
-    /// About the sum: too little by less than [`KEPT`] for each place.
+    /// About the sum: too little by about [`KEPT`] at most.
     pub fn about(&self) -> u64 {
         self.total.load(Ordering::Relaxed)
     }

@@ -28,7 +28,11 @@ impl ByTuple {
     #[inline]
     pub fn find(&self, tuple: Tuple, writes: &[Write], tables: &[TableUse]) -> Option<u32> {
         if writes.len() > FEW {
-            return self.find_among_many(tuple, writes, tables);
+            // What is taken back is the newest: to enter all for that would take memory when
+            // there may be none.
+            let is_newest = writes.last().is_some_and(|newest| is_of(newest, tuple, tables));
+            let newest = is_newest.then(|| writes.len() as u32 - 1);
+            return newest.or_else(|| self.find_among_many(tuple, writes, tables));
         }
         writes.iter().position(|write| is_of(write, tuple, tables)).map(|n| n as u32)
     }

@@ -59,9 +59,10 @@ impl Images {
     ) -> bool {
         let now = store.appended_ever();
         let is_at_rest = self.seen.swap(now, Ordering::Relaxed) == now;
-        let appended = now - self.base.load(Ordering::Relaxed);
+        // Beside a commit the count may have been somewhat less.
+        let appended = now.saturating_sub(self.base.load(Ordering::Relaxed));
         // Making one may fail, and is not tried again at once.
-        let since = now - self.begun.load(Ordering::Relaxed);
+        let since = now.saturating_sub(self.begun.load(Ordering::Relaxed));
         let is_too_large = store.image_bytes() > SMALL && rows < self.rows.load(Ordering::Relaxed) / 2;
         if is_at_rest && is_too_large && since > 0 {
             return true;

@@ -117,6 +117,8 @@ impl Transaction {
                 Anchor::bury(table.anchor(tuple), buried);
                 self.core.counters.buried(self.slot, buried);
                 table.return_tuple(self.slot.index(), tuple);
+                // An entry of an earlier life of the id may have led somebody to the lock.
+                self.core.registry.wake(self.slot);
                 match other {
                     Insert::Forbidden(_) if self.isolation == Isolation::Snapshot => {
                         Err(table.conflict(Conflict::ChangedSinceSnapshot))

@@ -236,3 +236,30 @@ fn a_lock_that_a_savepoint_knows_stays() {
     txn.commit().expect("commit");
     assert_eq!(db.begin_read().expect("begin").count(&table, Range::all()).expect("count"), 1);
 }
+
+/// A load that is taken back, because there is no memory for it, say, takes none for a map of its
+/// writes.
+#[test]
+fn a_load_is_taken_back_without_a_map() {
+    let db = in_memory();
+    let def = TableDef::new("rows").column("id", Type::U64).column("n", Type::U64).primary_key(["id"]);
+    let rows = db.create_table(def.index(IndexDef::new("by_n", ["n"]))).expect("a table");
+    let mut txn = db.begin().expect("begin");
+    let load = |txn: &mut Transaction, from: u64| {
+        txn.insert_many(&rows, (from..from + 100).map(|id| [id.into(), (id % 7).into()])).expect("inserts");
+    };
+    load(&mut txn, 0);
+    let savepoint = txn.savepoint();
+    load(&mut txn, 100);
+    txn.rollback_to(savepoint).expect("known");
+    assert_eq!((txn.buffers.writes.len(), txn.buffers.by_tuple.bytes()), (100, 0));
+    // Somebody asks, and what comes later is entered then.
+    assert!(txn.get(&rows, &[5u64.into()]).expect("read").is_some());
+    load(&mut txn, 300);
+    assert!(txn.buffers.by_tuple.bytes() > 0);
+    assert!(txn.delete(&rows, &[350u64.into()]).expect("delete"));
+    txn.rollback_to(savepoint).expect("known");
+    load(&mut txn, 100);
+    txn.commit().expect("commit");
+    assert_eq!(db.begin_read().expect("begin").count(&rows, Range::all()).expect("count"), 200);
+}
