@@ -71,11 +71,12 @@ impl Transaction {
         };
         let changes = changes.try_iter()?.map(pair).collect::<PyResult<Vec<_>>>()?;
         self.with(py, |txn| {
-            let of_row = |changes: &[(usize, OwnedValue)]| -> Vec<_> {
-                changes.iter().map(|(column, value)| (*column, value.as_value())).collect()
-            };
-            let changes: Vec<_> = changes.iter().map(|(key, of)| (borrowed(key), of_row(of))).collect();
-            txn.update_many(&table.table, &changes)
+            let mut borrowed_changes = Vec::with_capacity(changes.len());
+            for (key, of) in &changes {
+                let of: Vec<_> = of.iter().map(|(column, value)| (*column, value.as_value())).collect();
+                borrowed_changes.push((borrowed(key), of));
+            }
+            txn.update_many(&table.table, &borrowed_changes)
         })
     }
 
