@@ -22,7 +22,7 @@ mod timestamp;
 
 pub use heap::return_free_memory;
 pub use ids::{Address, TableId, TupleId};
-pub use padded::{APART, Padded};
+pub use padded::Padded;
 pub use prefetch::prefetch;
 pub use segments::{Segments, Zeroed};
 pub use team::{share_out, share_range};

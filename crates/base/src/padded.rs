@@ -3,7 +3,7 @@
 use std::ops::{Deref, DerefMut};
 
 /// Bytes of two cache lines, since processors fetch lines in pairs.
-pub const APART: usize = 128;
+const APART: usize = 128;
 
 /// Keeps its contents off neighbours' cache lines: what one thread writes often must not take
 /// lines from others that need what lies beside it.

@@ -2,8 +2,8 @@
 //! locked instructions a transaction takes.
 //!
 //! `scripts/shared-lines` runs `shared_lines run FILE KIND` under a tracer of memory accesses and feeds the trace to
-//! `shared_lines count FILE LOCKED`; the second file lists where the program has locked instructions. Two threads take turns, so that only one of them runs at a time; what both write in
-//! their turns is shared. If they ran at the same time on cores of their own, those lines would go to and fro: a line that
+//! `shared_lines count FILE LOCKED`; the second file lists where the program has locked instructions. Two threads take
+//! turns, so that only one of them runs at a time; what both write in their turns is shared. If they ran at the same time on cores of their own, those lines would go to and fro: a line that
 //! each writes in every transaction does so once in each, and one that is written seldom by either does so as seldom.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -104,7 +104,7 @@ fn one(txn: &mut Transaction, table: &Table, row: u64, kind: &str) -> pantile::R
     match kind {
         "read" => txn.get(table, &[(2 * row).into()]).map(drop),
         "update" => txn.update(table, &[(2 * row).into()], &[(1, Value::Bytes(&value))]).map(drop),
-        _ => txn.upsert(table, &[(2 * row + 1).into(), Value::Bytes(&value)]).map(drop),
+        _ => txn.insert(table, &[(2 * row + 1).into(), Value::Bytes(&value)]),
     }
 }
 
@@ -172,10 +172,14 @@ fn count(file: &Path, locked: &Path) -> Result<()> {
         }
     }
     let base = *addresses.last().ok_or("no trace")?;
+    if taken == 0 {
+        return Err("no transaction in the trace: it may be written in another way now".into());
+    }
     let transactions = THREADS as u64 * (TURNS - 1) * TRANSACTIONS;
     println!("locked {:.1}", taken as f64 / transactions as f64);
     for written in lines.values().filter(|written| written.transfers() > 0.0) {
-        let places: Vec<_> = written.from.iter().map(|place| format!("{:x}", place - base)).collect();
+        let places: Vec<_> =
+            written.from.iter().map(|place| format!("{:x}", place.wrapping_sub(base))).collect();
         println!("{:.3} {}", written.transfers(), places.join(" "));
     }
     Ok(())

@@ -1,7 +1,8 @@
 //! Where the last key went, for those that go beside it.
 
-use pantile_base::sync::atomic::{AtomicU64, Ordering};
 use std::cell::Cell;
+
+use pantile_base::sync::atomic::{AtomicU64, Ordering};
 
 /// Where a thread has last entered a key, so that the next one that belongs there needs no
 /// descent: the keys of a load, of a queue's tail or of an order's lines.

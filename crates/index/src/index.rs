@@ -136,8 +136,8 @@ impl Index {
         dispatch!(self, tree => { check_key(tree, key); tree.insert(key, value, ts, finger) })
     }
 
-    /// Whether [`Index::insert_near`] would look only at the leaf of the finger, as far as can be
-    /// said now.
+    /// Whether [`Index::insert_near`] would need no descent, unless the leaf of the finger is full
+    /// or changes first.
     ///
     /// # Panics
     /// If `key` has no words or more than the index takes.

@@ -6,7 +6,7 @@ use pantile_base::control::{Control, is_removed};
 use pantile_base::limits::TRANSACTION_SLOTS;
 use pantile_base::sync::Mutex;
 use pantile_base::sync::atomic::{AtomicU64, Ordering};
-use pantile_base::{APART, Address, TableId, Timestamp, TupleId, return_free_memory};
+use pantile_base::{Address, Padded, TableId, Timestamp, TupleId, return_free_memory};
 use pantile_cc::Slot;
 use pantile_reclaim::OldVersion;
 
@@ -209,20 +209,18 @@ impl Occupied {
     }
 }
 
-/// The buffers of a slot, apart from those of others: two slots are two cores.
+/// The buffers of a slot.
 #[derive(Default)]
-#[repr(align(128))]
 struct OfSlot {
     occupied: Mutex<Occupied>,
     /// What they take, idle or not.
     bytes: AtomicU64,
 }
 
-const _: () = assert!(size_of::<OfSlot>().is_multiple_of(APART));
-
 /// The buffers of all slots.
 pub(crate) struct SlotBuffers {
-    by_slot: Box<[OfSlot]>,
+    /// Apart from each other: two slots are two cores.
+    by_slot: Box<[Padded<OfSlot>]>,
     /// What idle ones beyond [`BYTES_KEPT`] take, and may take.
     large: AtomicU64,
     large_limit: u64,
@@ -231,7 +229,7 @@ pub(crate) struct SlotBuffers {
 impl SlotBuffers {
     /// None yet, in a database with this limit of memory.
     pub fn new(memory_limit: u64) -> Self {
-        let by_slot = (0..TRANSACTION_SLOTS).map(|_| OfSlot::default()).collect();
+        let by_slot = (0..TRANSACTION_SLOTS).map(|_| Padded::default()).collect();
         let large_limit = LARGE_BYTES_KEPT.0.min(memory_limit / LARGE_BYTES_KEPT.1);
         Self { by_slot, large: AtomicU64::new(0), large_limit }
     }
