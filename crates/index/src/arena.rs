@@ -56,6 +56,7 @@ pub struct NodeArena {
     free: [Mutex<Vec<usize>>; Class::WORDS.len()],
     mapped: AtomicU64,
     used: AtomicU64,
+    directories: AtomicU64,
 }
 
 impl NodeArena {
@@ -66,10 +67,11 @@ impl NodeArena {
             free: Default::default(),
             mapped: AtomicU64::new(0),
             used: AtomicU64::new(0),
+            directories: AtomicU64::new(0),
         }
     }
 
-    /// Bytes mapped from the system. The last region is touched only as it
+    /// Bytes mapped from the system for nodes. The last region is touched only as it
     /// fills.
     pub fn mapped_bytes(&self) -> u64 {
         self.mapped.load(Ordering::Relaxed)
@@ -80,12 +82,18 @@ impl NodeArena {
     pub fn kept_bytes(&self) -> u64 {
         let lists = self.free.iter().map(|free| free.lock().capacity() * size_of::<usize>()).sum::<usize>();
         let untouched = self.carver.lock().left();
-        self.mapped_bytes() - untouched as u64 + lists as u64
+        let directories = self.directories.load(Ordering::Relaxed);
+        self.mapped_bytes() - untouched as u64 + lists as u64 + directories
     }
 
-    /// Bytes of the nodes that indexes hold.
+    /// Bytes of the nodes that indexes hold, and of their directories.
     pub fn used_bytes(&self) -> u64 {
-        self.used.load(Ordering::Relaxed)
+        self.used.load(Ordering::Relaxed) + self.directories.load(Ordering::Relaxed)
+    }
+
+    /// Counts that the directory of an index has become larger by `bytes`, or smaller.
+    pub(crate) fn note_directory(&self, bytes: i64) {
+        self.directories.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
     /// The address of an unused node of `class`. Its words are arbitrary; its

@@ -45,6 +45,9 @@ pub trait Parts: Sync {
 /// A strip of nodes is at most this share of the leaves there are already.
 const STRIP_SHARE: usize = 4;
 
+/// Leaves that show how far leaves are apart.
+const SAMPLE: usize = 64;
+
 /// Leaves that are being written from left to right.
 struct Leaves<'t, L: Layout> {
     tree: &'t Tree<L>,
@@ -128,6 +131,7 @@ impl<'t, L: Layout> Leaves<'t, L> {
         let (low, end) = (self.low.as_deref(), high.as_deref());
         let content = Content { entries: &self.pending, range, low, high: end };
         self.tree.layout.store(leaf, &content);
+        leaf.set_tree(self.tree.id);
         self.finished.push((self.low.take().unwrap_or_default(), leaf.addr()));
         self.low = high;
         self.pending.clear(L::ONE_WORD);
@@ -178,6 +182,10 @@ impl<L: Layout> Tree<L> {
     /// Writes all levels above the leaves.
     fn finish(mut self, leaves: Nodes, budget: usize) -> Self {
         let (mut level, mut nodes) = (0, leaves);
+        let some: Vec<_> = nodes.iter().skip(1).take(SAMPLE).map(|(low, _)| low[0]).collect();
+        if self.is_directory_small() {
+            self.grow_directory(&some);
+        }
         while nodes.len() > 1 {
             level += 1;
             nodes = self.level_above(level, nodes, budget);

@@ -74,12 +74,15 @@ pub(crate) trait Layout: Copy + Send + Sync + 'static {
     /// Prefetches the line of the leaf at `addr` that says what range it covers.
     fn prefetch_leaf_header(&self, addr: usize);
 
-    /// Prefetches the lines of a leaf, whose header is there, in which `key` is likely
-    /// to be found by [`Layout::find_near`].
-    fn prefetch_near(&self, leaf: Node<'_>, key: &[u64]);
+    /// Where in a leaf, whose header is there, `key` is likely to be. Only the functions below
+    /// know what that says.
+    fn guess(&self, leaf: Node<'_>, key: &[u64]) -> Option<usize>;
 
-    /// Finds `key` in a leaf, first where it is likely to be.
-    fn find_near(&self, leaf: Node<'_>, key: &[u64]) -> Slot;
+    /// Prefetches the lines in which [`Layout::find_guess`] looks.
+    fn prefetch_guess(&self, leaf: Node<'_>, guess: Option<usize>);
+
+    /// Finds `key` in a leaf, first where it was guessed to be.
+    fn find_guess(&self, leaf: Node<'_>, key: &[u64], guess: Option<usize>) -> Slot;
 
     /// The number of entries in the node.
     fn count(&self, node: Node<'_>) -> usize;
@@ -100,6 +103,12 @@ pub(crate) trait Layout: Copy + Send + Sync + 'static {
     /// Whether `key` lies below the fence on one side of a leaf. All keys lie above a low fence,
     /// and below a high fence, that is not there.
     fn is_below_fence(&self, leaf: Node<'_>, side: Side, key: &[u64]) -> bool;
+
+    /// Whether a leaf covers `key`.
+    #[inline(always)]
+    fn covers(&self, leaf: Node<'_>, key: &[u64]) -> bool {
+        !self.is_below_fence(leaf, Side::Low, key) && self.is_below_fence(leaf, Side::High, key)
+    }
 
     /// Inserts an entry at `pos`. Returns false and changes nothing if the node
     /// has no room.

@@ -39,6 +39,10 @@
 //!   its high fence (exclusive). The leaves' ranges cover all keys.
 //! * **I7, lock order.** A thread waits for a lock only while it holds locks of
 //!   higher levels, or of nodes further left on the same level.
+//! * **I8, leaves without a descent.** A leaf has the number of its tree from when
+//!   its content has been stored until it leaves the tree, under its lock. So
+//!   who takes its version, then finds that number, then reads what it covers
+//!   and holds, has read a leaf of the tree if the version is still the same.
 #![allow(
     unsafe_code,
     reason = "nodes are shared memory found by address, which this crate maps, follows and prefetches"
@@ -47,6 +51,7 @@
 mod arena;
 mod batch;
 mod bulk;
+mod directory;
 mod estimate;
 mod finger;
 mod index;

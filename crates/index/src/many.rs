@@ -25,7 +25,53 @@ impl<L: Layout> Tree<L> {
     }
 
     fn get_together(&self, keys: &[&[u64]], found: &mut [Option<u64>]) {
-        let root = self.root();
+        let mut leaves = [self.root(); SIDE_BY_SIDE];
+        for (key, leaf) in keys.iter().zip(&mut leaves) {
+            if let Some(addr) = self.directory.find(key[0]) {
+                self.layout.prefetch_leaf_header(addr);
+                // SAFETY: it was the address of a leaf of this tree, and the arena keeps its memory
+                // and its size (I1).
+                *leaf = unsafe { self.node(addr) };
+            }
+        }
+        let (mut versions, mut guesses) = ([STOPPED; SIDE_BY_SIDE], [None; SIDE_BY_SIDE]);
+        let (mut others, mut rest) = ([0; SIDE_BY_SIDE], 0);
+        for (i, (key, leaf)) in keys.iter().zip(leaves).enumerate() {
+            if let Some(version) = self.version_of(leaf, key) {
+                versions[i] = version;
+                guesses[i] = self.layout.guess(leaf, key);
+                self.layout.prefetch_guess(leaf, guesses[i]);
+            } else {
+                others[rest] = i;
+                rest += 1;
+            }
+        }
+        if rest > 0 {
+            self.descend_together(keys, &others[..rest], &mut leaves, &mut versions);
+        }
+        for (i, (key, found)) in keys.iter().zip(found).enumerate() {
+            let leaf = leaves[i];
+            let slot = self.layout.find_guess(leaf, key, guesses[i]);
+            *found = slot.found.then(|| self.layout.value(leaf, slot.pos));
+            // What was read from a leaf that has changed means nothing.
+            if !leaf.unchanged(versions[i]) {
+                *found = self.get(key, None);
+            }
+        }
+    }
+
+    /// Goes down side by side for the keys whose leaves the directory did not know.
+    #[cold]
+    fn descend_together<'t>(
+        &'t self,
+        keys: &[&[u64]],
+        others: &[usize],
+        leaves: &mut [Node<'t>; SIDE_BY_SIDE],
+        versions: &mut [u64; SIDE_BY_SIDE],
+    ) {
+        let (root, mut wanted) = (self.root(), [keys[0]; SIDE_BY_SIDE]);
+        wanted.iter_mut().zip(others).for_each(|(key, i)| *key = keys[*i]);
+        let keys = &wanted[..others.len()];
         let mut descents = Descents { nodes: [root; SIDE_BY_SIDE], versions: [root.version(); SIDE_BY_SIDE] };
         // All leaves are on one level, and so are all nodes at which the descents are.
         let levels = root.level();
@@ -35,17 +81,13 @@ impl<L: Layout> Tree<L> {
         if levels > 0 {
             self.go_down(keys, &mut descents, |leaf| self.layout.prefetch_leaf_header(leaf));
         }
-        let Descents { nodes, versions } = descents;
-        for (key, leaf) in keys.iter().zip(nodes) {
-            self.layout.prefetch_near(leaf, key);
-        }
-        for (((key, leaf), version), found) in keys.iter().zip(nodes).zip(versions).zip(found) {
-            let slot = self.layout.find_near(leaf, key);
-            *found = slot.found.then(|| self.layout.value(leaf, slot.pos));
-            // What was read from a leaf that has changed means nothing.
-            if !leaf.unchanged(version) {
-                *found = self.get(key, None);
+        for (((key, leaf), version), i) in keys.iter().zip(descents.nodes).zip(descents.versions).zip(others)
+        {
+            self.layout.prefetch(leaf.addr());
+            if version != STOPPED && self.directory.is_there() {
+                self.note(leaf, key[0]);
             }
+            (leaves[*i], versions[*i]) = (leaf, version);
         }
     }
 

@@ -116,6 +116,8 @@ impl<L: Layout> Tree<L> {
         self.layout.store(*left, content);
         self.layout.remove(parent, at);
         let (count, freed) = (self.layout.count(**parent), right.addr());
+        // It leaves the tree with the version that it has from here on (I8).
+        right.set_first_child(0);
         drop(right);
         self.free_node(freed);
         Merge::Merged(count)
@@ -151,9 +153,16 @@ impl<L: Layout> Tree<L> {
         let entries = self.entries(*child);
         root.raise_mark(child.mark());
         root.set_level(child.level());
-        root.set_first_child(child.first_child());
+        // A root that is a leaf is not in the directory.
+        if child.level() > 0 {
+            root.set_first_child(child.first_child());
+        } else {
+            root.set_first_child(0);
+            self.arena.note_directory(self.directory.clear());
+        }
         self.layout.store(*root, &Content::inner(&entries, 0..entries.len()));
         let freed = child.addr();
+        child.set_first_child(0);
         drop(child);
         self.free_node(freed);
         Merge::Disturbed

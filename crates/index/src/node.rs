@@ -15,7 +15,7 @@ const MARK: usize = 1;
 pub(crate) const META: usize = 2;
 /// The level, and which fences are set.
 const KIND: usize = 3;
-/// The child left of the first separator (inner nodes only).
+/// The child left of the first separator (inner nodes), or the number of the tree (leaves, I8).
 const FIRST_CHILD: usize = 4;
 /// Where the low fence is stored (leaves only).
 pub(crate) const LOW: usize = 5;
@@ -158,11 +158,11 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Prepares a fresh node, which has no content yet.
+    /// Prepares a fresh node, which has no content yet and belongs to no tree.
     pub(crate) fn init(self, level: usize, mark: u64) {
+        self.set(FIRST_CHILD, 0);
         self.set(KIND, level as u64);
         self.set(HINT, 0);
-        self.set(FIRST_CHILD, 0);
         self.words[MARK].store(mark, Ordering::SeqCst);
     }
 
@@ -185,6 +185,13 @@ impl<'a> Node<'a> {
         self.get(KIND) & side.flag() != 0
     }
 
+    /// Whether the range is bounded on both sides.
+    #[inline(always)]
+    pub(crate) fn is_bounded(self) -> bool {
+        let both = Side::Low.flag() | Side::High.flag();
+        self.get(KIND) & both == both
+    }
+
     /// Records whether the range is bounded on this side.
     pub(crate) fn set_has_fence(self, side: Side, bounded: bool) {
         let kind = self.get(KIND) & !side.flag();
@@ -200,6 +207,18 @@ impl<'a> Node<'a> {
     /// Sets the child left of the first separator.
     pub(crate) fn set_first_child(self, child: u64) {
         self.set(FIRST_CHILD, child);
+    }
+
+    /// The number of the tree of which this is a leaf. What is read afterwards is no older than that.
+    #[inline(always)]
+    pub(crate) fn tree(self) -> u64 {
+        self.words[FIRST_CHILD].load(Ordering::Acquire)
+    }
+
+    /// Makes the node, whose content has been stored, a leaf of a tree; zero, of none (I8).
+    #[inline]
+    pub(crate) fn set_tree(self, tree: u64) {
+        self.words[FIRST_CHILD].store(tree, Ordering::Release);
     }
 
     /// The read mark.

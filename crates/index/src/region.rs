@@ -31,6 +31,12 @@ impl Region {
         self.base.as_ptr().expose_provenance()
     }
 
+    /// Gives the memory back to the system. Each page is as before or zero from now on.
+    pub(crate) fn discard(&self) {
+        // SAFETY: mapped by `os::map`, with this length.
+        unsafe { os::discard(self.base, self.len) };
+    }
+
     /// The length in bytes.
     pub(crate) fn len(&self) -> usize {
         self.len
@@ -48,7 +54,7 @@ impl Drop for Region {
 #[cfg(not(miri))]
 mod os {
     use super::HUGE_PAGE;
-    pub(super) use pantile_base::os::unmap;
+    pub(super) use pantile_base::os::{discard, unmap};
     use pantile_base::os::{map as anonymous, map_aligned};
     use std::ptr::NonNull;
 
@@ -70,6 +76,10 @@ mod os {
         // SAFETY: regions are never empty.
         NonNull::new(unsafe { alloc_zeroed(layout(len)) })
     }
+
+    /// # Safety
+    /// `base` came from [`map`] with the same `len`.
+    pub(super) unsafe fn discard(_base: NonNull<u8>, _len: usize) {}
 
     /// # Safety
     /// `base` came from [`map`] with the same `len`.

@@ -1,6 +1,7 @@
 //! Splits full nodes.
 
 use crate::batch::Batch;
+use crate::directory::Span;
 use crate::layout::{Content, Layout};
 use crate::node::{Locked, Node, Side};
 use crate::search::separator;
@@ -85,6 +86,9 @@ impl<L: Layout> Tree<L> {
         }
         parent.note_insert(i);
         self.store_halves(&halves, &cut, **node, right);
+        if halves.leaf {
+            self.enter_halves(parent, &halves, &cut, **node, right);
+        }
         true
     }
 
@@ -93,7 +97,9 @@ impl<L: Layout> Tree<L> {
         let halves = self.halves(*root);
         let cut = self.cut(*root, &halves, key);
         let [left, right] = [0; 2].map(|_| self.new_node(root.level(), root.mark()));
-        left.set_first_child(root.first_child());
+        if !halves.leaf {
+            left.set_first_child(root.first_child());
+        }
         self.store_halves(&halves, &cut, left, right);
         let mut top = self.batch();
         top.push(&cut.separator, right.addr() as u64);
@@ -108,6 +114,23 @@ impl<L: Layout> Tree<L> {
         }
         self.layout.store(right, &halves.right(cut));
         self.layout.store(left, &halves.left(cut));
+        if halves.leaf {
+            [left, right].into_iter().for_each(|leaf| leaf.set_tree(self.id));
+        }
+    }
+
+    /// Tells the directory where the halves of a leaf are.
+    fn enter_halves(&self, parent: &Locked<'_>, halves: &Halves, cut: &Cut, left: Node<'_>, right: Node<'_>) {
+        if self.is_directory_small() {
+            let separators = self.entries(**parent);
+            let words: Vec<_> = (0..separators.len()).map(|i| separators.key(i)[0]).collect();
+            self.grow_directory(&words);
+        }
+        let (first, at) = (|fence: &Vec<u64>| fence[0], cut.separator[0]);
+        let low = halves.low.as_ref().map_or(0, first);
+        let high = halves.high.as_ref().map_or(u64::MAX, first);
+        let halves = [(left.addr(), Span { low, high: at }), (right.addr(), Span { low: at, high })];
+        self.directory.split(halves, at);
     }
 
     fn halves(&self, node: Node<'_>) -> Halves {

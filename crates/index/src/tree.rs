@@ -5,6 +5,7 @@ use std::sync::Arc;
 use pantile_base::sync::atomic::{AtomicU64, Ordering};
 
 use crate::arena::NodeArena;
+use crate::directory::{Directory, Span};
 use crate::finger::{Finger, next_tree};
 use crate::layout::{Layout, Slot};
 use crate::node::{Backoff, Locked, Node, Side};
@@ -31,6 +32,7 @@ pub(crate) struct Tree<L: Layout> {
     pub(crate) id: u64,
     root: usize,
     nodes: AtomicU64,
+    pub(crate) directory: Directory,
 }
 
 /// The node that a descent ended at, and its parent.
@@ -52,7 +54,8 @@ impl<L: Layout> Tree<L> {
     /// An empty tree.
     pub(crate) fn new(layout: L, arena: &Arc<NodeArena>) -> Self {
         let (id, nodes) = (next_tree(), AtomicU64::new(0));
-        let mut tree = Self { layout, arena: Arc::clone(arena), id, root: 0, nodes };
+        let directory = Directory::default();
+        let mut tree = Self { layout, arena: Arc::clone(arena), id, root: 0, nodes, directory };
         let root = tree.new_node(0, 0).addr();
         tree.root = root;
         tree.store_empty(tree.root());
@@ -65,9 +68,24 @@ impl<L: Layout> Tree<L> {
         self.root = root;
     }
 
-    /// Bytes of all nodes.
+    /// Bytes of all nodes and of the directory.
     pub(crate) fn bytes(&self) -> u64 {
-        self.nodes.load(Ordering::Relaxed) * self.layout.class().bytes() as u64
+        let nodes = self.nodes.load(Ordering::Relaxed) * self.layout.class().bytes() as u64;
+        nodes + self.directory.bytes() as u64
+    }
+
+    /// Whether the tree deserves a larger directory. Trees for keys of several words have none: it
+    /// gains nothing there.
+    #[inline]
+    pub(crate) fn is_directory_small(&self) -> bool {
+        L::ONE_WORD && self.directory.is_small_for(self.nodes.load(Ordering::Relaxed))
+    }
+
+    /// Makes a larger directory. `words` are the first words of neighbouring separators of leaves.
+    #[cold]
+    pub(crate) fn grow_directory(&self, words: &[u64]) {
+        let bytes = self.directory.grow(self.nodes.load(Ordering::Relaxed), words);
+        self.arena.note_directory(bytes);
     }
 
     #[inline(always)]
@@ -156,6 +174,33 @@ impl<L: Layout> Tree<L> {
         self.layout.covering(node, key)
     }
 
+    /// The version of a leaf that the directory has named, if it covers `key`. As long as it has
+    /// that version, it is a leaf of this tree.
+    #[inline(always)]
+    pub(crate) fn version_of(&self, leaf: Node<'_>, key: &[u64]) -> Option<u64> {
+        let version = leaf.version();
+        // The version comes first, and what the leaf covers last (I8).
+        (leaf.tree() == self.id && self.layout.covers(leaf, key)).then_some(version)
+    }
+
+    /// Enters a leaf that covers keys that begin with `word`, which the directory did not know.
+    #[cold]
+    pub(crate) fn note(&self, leaf: Node<'_>, word: u64) {
+        // A root has no number of a tree: its word is that of its first child when it has one.
+        if leaf.addr() == self.root {
+            return;
+        }
+        let fence = |side| self.fence(leaf, side).and_then(|fence| fence.first().copied());
+        let (low, high) = (fence(Side::Low).unwrap_or(0), fence(Side::High).unwrap_or(u64::MAX));
+        self.directory.note(leaf.addr(), Span { low, high }, word, |addr| self.is_leaf(addr));
+    }
+
+    /// Whether there is a leaf of this tree at an address that the directory has.
+    pub(crate) fn is_leaf(&self, addr: usize) -> bool {
+        // SAFETY: as in `in_directory`.
+        unsafe { self.node(addr) }.tree() == self.id
+    }
+
     /// Calls `attempt` with the leaf that covers `key` until it returns a
     /// result.
     #[inline(always)]
@@ -201,10 +246,8 @@ impl<L: Layout> Tree<L> {
         // SAFETY: it was the address of a leaf of this tree, and the arena keeps its memory and
         // its size (I1). What is read from it counts only if its version is still the same.
         let leaf = unsafe { self.node(finger.leaf.get()) };
-        let is_below = self.layout.is_below_fence(leaf, Side::Low, key);
-        let is_inside = !is_below && self.layout.is_below_fence(leaf, Side::High, key);
         let version = finger.version.get();
-        (is_inside && leaf.unchanged(version)).then_some((leaf, version))
+        (self.layout.covers(leaf, key) && leaf.unchanged(version)).then_some((leaf, version))
     }
 
     /// Puts the finger on a leaf that will be unlocked with this version.
@@ -300,5 +343,6 @@ impl<L: Layout> Tree<L> {
 impl<L: Layout> Drop for Tree<L> {
     fn drop(&mut self) {
         self.free_subtree(self.root);
+        self.arena.note_directory(self.directory.clear());
     }
 }

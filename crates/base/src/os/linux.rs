@@ -11,6 +11,15 @@ pub unsafe fn prefer_huge_pages(base: NonNull<u8>, len: usize) {
     unsafe { libc::madvise(base.as_ptr().cast(), len, libc::MADV_HUGEPAGE) };
 }
 
+/// Gives memory back, and keeps its addresses. Its bytes are as before or zero from now on.
+///
+/// # Safety
+/// `base` and `len` name memory that [`map`](super::map) returned, or whole pages of it.
+pub unsafe fn discard(base: NonNull<u8>, len: usize) {
+    // SAFETY: by the contract; private anonymous pages are replaced by zeros.
+    unsafe { libc::madvise(base.as_ptr().cast(), len, libc::MADV_DONTNEED) };
+}
+
 /// The system's number of the calling thread.
 pub fn thread_id() -> u32 {
     // SAFETY: takes nothing and cannot fail.

@@ -8,6 +8,12 @@ use std::ptr::NonNull;
 /// `base` and `len` name memory that [`map`](super::map) returned, or a part.
 pub unsafe fn prefer_huge_pages(_base: NonNull<u8>, _len: usize) {}
 
+/// Does nothing: the system has no such advice that takes effect at once.
+///
+/// # Safety
+/// `base` and `len` name memory that [`map`](super::map) returned, or a part.
+pub unsafe fn discard(_base: NonNull<u8>, _len: usize) {}
+
 /// The lower half of the system's number of the calling thread.
 pub fn thread_id() -> u32 {
     let mut id = 0;

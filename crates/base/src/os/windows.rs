@@ -56,6 +56,12 @@ pub unsafe fn unmap(base: NonNull<u8>, _len: usize) {
 /// `base` and `len` name memory that [`map`] returned, or a part.
 pub unsafe fn prefer_huge_pages(_base: NonNull<u8>, _len: usize) {}
 
+/// Does nothing: what is decommitted may not be read.
+///
+/// # Safety
+/// `base` and `len` name memory that [`map`] returned, or a part.
+pub unsafe fn discard(_base: NonNull<u8>, _len: usize) {}
+
 /// The system's number of the calling thread.
 pub fn thread_id() -> u32 {
     // SAFETY: takes nothing and cannot fail.

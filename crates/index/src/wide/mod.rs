@@ -132,10 +132,15 @@ impl Layout for Wide {
     }
 
     #[inline(always)]
-    fn prefetch_near(&self, _: Node<'_>, _: &[u64]) {}
+    fn guess(&self, _: Node<'_>, _: &[u64]) -> Option<usize> {
+        None
+    }
 
     #[inline(always)]
-    fn find_near(&self, leaf: Node<'_>, key: &[u64]) -> Slot {
+    fn prefetch_guess(&self, _: Node<'_>, _: Option<usize>) {}
+
+    #[inline(always)]
+    fn find_guess(&self, leaf: Node<'_>, key: &[u64], _: Option<usize>) -> Slot {
         self.find(leaf, key)
     }
 

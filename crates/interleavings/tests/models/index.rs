@@ -11,6 +11,7 @@ use pantile_interleavings::Model;
 pub const MODELS: &[Model] = &[
     Model { name: "split_against_scan", rounds: 300, scale: 10, run: split_against_scan },
     Model { name: "merge_against_get", rounds: 300, scale: 10, run: merge_against_get },
+    Model { name: "merge_against_directory", rounds: 300, scale: 10, run: merge_against_directory },
     Model { name: "merge_against_finger", rounds: 300, scale: 10, run: merge_against_finger },
     Model { name: "mark_against_insert", rounds: 1_000, scale: 9, run: mark_against_insert },
 ];
@@ -88,6 +89,51 @@ fn merge_against_get() {
     });
     let left = scan(&index, 0, 2 * LEAF, Direction::Forward, None);
     assert_eq!(left, (0..2 * LEAF).step_by(8).collect::<Vec<_>>());
+}
+
+/// Entries that stay are found by look-ups that go side by side to the leaves that the directory
+/// names, and others are not, while these leaves are merged, freed and filled with other keys.
+fn merge_against_directory() {
+    const END: u64 = 16 * LEAF;
+    let index = filled(END, 0.5);
+    let stays = |key: u64| key.is_multiple_of(16);
+    let look_up = |index: &Index, keys: &[u64]| {
+        let keys: Vec<_> = keys.iter().map(|key| [*key]).collect();
+        let wanted: Vec<_> = keys.iter().map(|key| &key[..]).collect();
+        let mut found = vec![None; keys.len()];
+        index.get_many(&wanted, &mut found);
+        found
+    };
+    // All leaves are in the directory.
+    let all: Vec<_> = (0..END).step_by(2).collect();
+    assert!(look_up(&index, &all).iter().all(Option::is_some));
+    explore(|| {
+        let reading = {
+            let index = Arc::clone(&index);
+            thread::spawn(move || {
+                for first in (0..END).step_by(4 * LEAF as usize) {
+                    let keys = [0, 34, 64, 112, 160, 163, 208].map(|key| first + key);
+                    for (key, found) in keys.iter().zip(look_up(&index, &keys)) {
+                        // 34 is removed at some time.
+                        let may_be_there = key % 16 == 2 && found == Some(*key);
+                        assert!(found == stays(*key).then_some(*key) || may_be_there, "{key}: {found:?}");
+                    }
+                }
+            })
+        };
+        for key in (0..END).step_by(2).filter(|key| !stays(*key)) {
+            assert!(index.remove(&[key], key, || 0));
+        }
+        // Some of the freed leaves get other keys.
+        (0..2 * LEAF).for_each(|n| assert_eq!(index.insert(&[2 * END + n], n, 0), Insert::Inserted));
+        reading.join().expect("no panic");
+        // What no leaf of the tree has any more is not served from a freed one.
+        let late: Vec<_> = (1..END).step_by(32).collect();
+        late.iter().for_each(|key| assert_eq!(index.insert(&[*key], *key, 0), Insert::Inserted));
+        assert_eq!(look_up(&index, &late), late.iter().map(|key| Some(*key)).collect::<Vec<_>>());
+    });
+    let left = scan(&index, 0, END, Direction::Forward, None);
+    assert_eq!(left.len() as u64, END / 16 + END / 32);
 }
 
 /// What is entered beside a finger is found by all, while its leaf is merged with another, or
