@@ -562,11 +562,49 @@ Item *ha_pantile::idx_cond_push(uint index, Item *condition)
   return nullptr;
 }
 
-/* Several ranges of an index at once: the server collects places of rows and sorts them. */
+/* Several ranges of an index at once: the server collects places of rows and sorts them, or reads range after range. */
+
+/* Rows that are fetched at once, and for one statement at most. */
+static constexpr size_t FETCHED_AT_ONCE= 64;
+static constexpr size_t MOST_FETCHED= 4096;
+
+/* Fetches the rows of an IN list of primary keys before they are read one by one. What fails here fails again when they
+ * are read. */
+void ha_pantile::fetch_ahead(RANGE_SEQ_IF *ranges, void *parameter, uint count, uint mode)
+{
+  if (count < 2 || active_index != table_share->primary_key || ready())
+    return;
+  const KEY &key= table->key_info[active_index];
+  range_seq_t sequence= ranges->init(parameter, count, mode);
+  KEY_MULTI_RANGE range;
+  std::vector<pantile_value> keys;
+  ahead_scratch.resize(FETCHED_AT_ONCE);
+  size_t found= 0;
+  for (bool is_over= false; !is_over && found < MOST_FETCHED;)
+  {
+    keys.clear();
+    size_t wanted= 0;
+    while (wanted < FETCHED_AT_ONCE && !(is_over= ranges->next(sequence, &range)))
+    {
+      /* A range of more than one key is read in order, and fetched as it is read. */
+      if (!(range.range_flag & UNIQUE_RANGE) || range.start_key.length != key.key_length)
+        return;
+      shape.encode_key(table, active_index, range.start_key.key, range.start_key.length, false, ahead_scratch[wanted],
+                       key_values);
+      keys.insert(keys.end(), key_values.begin(), key_values.end());
+      wanted++;
+    }
+    if (wanted > 1 && pantile_fetch_ahead(txn, share->table, keys.data(), keys.size() / wanted, wanted) != PANTILE_OK)
+      return;
+    found+= wanted;
+  }
+}
 
 int ha_pantile::multi_range_read_init(RANGE_SEQ_IF *ranges, void *parameter, uint count, uint mode,
                                       HANDLER_BUFFER *buffer)
 {
+  if (mode & HA_MRR_USE_DEFAULT_IMPL)
+    fetch_ahead(ranges, parameter, count, mode);
   return ranges_read.dsmrr_init(this, ranges, parameter, count, mode, buffer);
 }
 

@@ -162,6 +162,7 @@ private:
   int turn(bool reverse);
   int step(uchar *record, bool reverse);
   int whole_index(uchar *record, bool reverse);
+  void fetch_ahead(RANGE_SEQ_IF *ranges, void *parameter, uint count, uint mode);
   int refuse_foreign_keys(THD *thd);
   int make_index(const Key_shape &key);
   int make_indexes_agree();
@@ -209,6 +210,7 @@ private:
   pantile_row *row= nullptr;
   std::vector<pantile_value> values, key_values, end_values;
   Scratch scratch, key_scratch, end_scratch;
+  std::vector<Scratch> ahead_scratch;
   uint64_t row_id= 0;
   std::string message;
   uint duplicate= MAX_KEY;

@@ -266,6 +266,29 @@ def virtual_columns():
         same(a.do("SELECT MAX(x), MIN(x) FROM v"), [(22, 3)]), a.do("DROP TABLE v")
 
 
+def lists_of_keys():
+    """The rows of a list of primary keys are fetched before they are read. What is read is the same."""
+    shapes = (("id INT PRIMARY KEY", lambda n: str(n)), ("id VARCHAR(40) PRIMARY KEY", lambda n: f"'Key {n}'"),
+              ("id INT, k VARCHAR(9), PRIMARY KEY (id, k)", lambda n: f"{n}, 'k{n % 7}'"))
+    for columns, key in shapes:
+        found = []
+        for engine in ("Pantile", "InnoDB"):
+            a, b = pair(engine)
+            a.do(f"CREATE TABLE listed ({columns}, n INT) ENGINE={engine}")
+            a.do("INSERT INTO listed VALUES " + ", ".join(f"({key(n)}, {n})" for n in range(0, 1000, 2)))
+            a.do("BEGIN"), b.do("BEGIN"), b.do("SELECT COUNT(*) FROM listed")
+            a.do(f"UPDATE listed SET n = -n WHERE n % 3 = 0"), a.do("DELETE FROM listed WHERE n % 10 = 4")
+            listed = ", ".join(f"({key(n)})" for n in [*range(150), 998, 999, 7, 8, 8])
+            left = "(id, k)" if "k" in columns else "id"
+            statement = f"SELECT * FROM listed WHERE {left} IN ({listed})"
+            found.append([sorted(s.do(statement + how)) for s, how in ((a, ""), (b, ""), (a, " FOR UPDATE"))])
+            found[-1].append(a.do(f"UPDATE listed SET n = n + 1 WHERE {left} IN ({listed})"))
+            found[-1].append(a.do(f"DELETE FROM listed WHERE {left} IN ({listed}) AND n % 2 = 1"))
+            a.do("COMMIT"), b.do("COMMIT"), same(b.do(statement + " AND n % 2 = 1"), []), b.do("DROP TABLE listed")
+        same(found[0], found[1])
+        assert len(found[0][1]) == 76, found[0][1]
+
+
 def numbers():
     a, b = pair("Pantile")
     a.do("CREATE TABLE counted (id INT AUTO_INCREMENT PRIMARY KEY, n INT) ENGINE=Pantile")
@@ -522,7 +545,8 @@ def main():
     for engine in ("Pantile", "InnoDB"):
         cursor.execute(f"CREATE TABLE t_{engine} (id INT PRIMARY KEY, n INT) ENGINE={engine}")
     for check in (read_uncommitted, read_committed, repeatable_read, before_the_first_read, insert_select, serializable, gaps,
-                  locking_reads, share_mode, unmatched_rows, deadlocks, kill, savepoints, consistent_snapshots, xa, later_holders, definitions, virtual_columns, numbers, lost_tables,
+                  locking_reads, share_mode, unmatched_rows, deadlocks, kill, savepoints, consistent_snapshots, xa, later_holders, definitions, virtual_columns,
+                  lists_of_keys, numbers, lost_tables,
                   indexes_after_a_kill, maintenance, tables_of_tables, privileges, garbage_holders, pinned_too_long,
                   full_medium):
         check()

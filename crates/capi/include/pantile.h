@@ -1173,7 +1173,16 @@ int pantile_get(struct pantile_txn *txn,
                 size_t key_len,
                 struct pantile_row *row);
 
-// The same, and keeps others from writing the row until the transaction has ended.
+// Fetches rows that are read soon: into the processor's caches, or into memory if the database is larger than that.
+// `keys` are `count` primary keys of `key_len` values each, one behind the other; a key may have no row. That is only to
+// save time: many rows are waited for at once, not one after the other. It reads nothing in the sense of isolation.
+int pantile_fetch_ahead(struct pantile_txn *txn,
+                        const struct pantile_table *table,
+                        const struct pantile_value *keys,
+                        size_t key_len,
+                        size_t count);
+
+// The same as `pantile_get`, and keeps others from writing the row until the transaction has ended.
 int pantile_get_for_update(struct pantile_txn *txn,
                            const struct pantile_table *table,
                            const struct pantile_value *key,

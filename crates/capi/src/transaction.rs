@@ -503,7 +503,26 @@ pub extern "C" fn pantile_get(
     })
 }
 
-/// The same, and keeps others from writing the row until the transaction has ended.
+/// Fetches rows that are read soon: into the processor's caches, or into memory if the database is larger than that.
+/// `keys` are `count` primary keys of `key_len` values each, one behind the other; a key may have no row. That is only to
+/// save time: many rows are waited for at once, not one after the other. It reads nothing in the sense of isolation.
+#[unsafe(no_mangle)]
+pub extern "C" fn pantile_fetch_ahead(
+    txn: *mut pantile_txn,
+    table: *const pantile_table,
+    keys: *const pantile_value,
+    key_len: usize,
+    count: usize,
+) -> c_int {
+    about(txn, |txn| {
+        let table = lent(table, "the table")?;
+        let values = values(keys, key_len.saturating_mul(count))?;
+        let keys: Vec<_> = values.chunks(key_len.max(1)).collect();
+        Ok(txn.open()?.fetch_ahead(&table.table, &keys).map(|()| PANTILE_OK)?)
+    })
+}
+
+/// The same as `pantile_get`, and keeps others from writing the row until the transaction has ended.
 #[unsafe(no_mangle)]
 pub extern "C" fn pantile_get_for_update(
     txn: *mut pantile_txn,

@@ -113,6 +113,11 @@ static void by_key(pantile_db *db, pantile_table *table) {
     EXPECT(pantile_delete(txn, table, &key, 1) == PANTILE_NOT_FOUND);
     EXPECT(pantile_get(txn, table, &key, 1, row) == PANTILE_NOT_FOUND);
     EXPECT(pantile_update(txn, table, &key, 1, &column, &group, 1) == PANTILE_NOT_FOUND);
+    pantile_value keys[] = {pantile_uint(1), pantile_uint(2), pantile_uint(77)}, text = pantile_text("x");
+    OK(pantile_fetch_ahead(txn, table, keys, 1, 3));
+    OK(pantile_fetch_ahead(txn, table, NULL, 1, 0));
+    FAILS(PANTILE_BAD_VALUE, pantile_fetch_ahead(txn, table, &text, 1, 1));
+    FAILS(PANTILE_BAD_VALUE, pantile_fetch_ahead(txn, table, keys, 3, 1));
     OK(pantile_rollback_to(txn, before));
     FAILS(PANTILE_UNKNOWN_SAVEPOINT, pantile_rollback_to(txn, before + 1));
     OK(pantile_get(txn, table, &key, 1, row));

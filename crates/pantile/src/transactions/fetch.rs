@@ -96,6 +96,39 @@ impl Transaction {
         Ok(rows)
     }
 
+    /// Fetches rows that are read soon, each by a call of its own: into the processor's caches, or into
+    /// memory if the database is larger than that. A key may have no row.
+    ///
+    /// That is only to save time, where [`get_many`](Transaction::get_many) is no way to put it. It reads nothing in
+    /// the sense of isolation, and nothing keeps what it has fetched where it is.
+    ///
+    /// # Errors
+    /// As [`Transaction::get`].
+    ///
+    /// ```
+    /// # use pantile::*;
+    /// # let db = Options::new().medium(MediumKind::Dram).open("unused")?;
+    /// # let t = db.create_table(TableDef::new("t").column("id", Type::U64).column("n", Type::I64).primary_key(["id"]))?;
+    /// # db.run(|txn| txn.insert(&t, &[2u64.into(), 5i64.into()]))?;
+    /// let txn = db.begin_read()?;
+    /// let keys = [[Value::UInt(1)], [Value::UInt(2)]];
+    /// txn.fetch_ahead(&t, &keys)?;
+    /// assert!(txn.get(&t, &keys[0])?.is_none() && txn.get(&t, &keys[1])?.is_some());
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn fetch_ahead<'v, K: AsRef<[Value<'v>]>>(&self, table: &Table, keys: &[K]) -> Result<()> {
+        let inner = &*table.inner;
+        self.check_table(inner)?;
+        if self.core.store.may_wait() {
+            return self.fetch_keys(inner, keys);
+        }
+        let at = self.statement();
+        for together in keys.chunks(TOGETHER) {
+            self.look_up(inner, &Keys::of(inner, together)?, at);
+        }
+        Ok(())
+    }
+
     /// Looks up the keys of rows that are to be added, side by side. `None` if they do not tell
     /// their keys, or if no misses are to be expected: there is only one, or they come in the
     /// order of their keys behind one that has just been added.
