@@ -407,6 +407,7 @@ int ha_pantile::cmp_ref(const uchar *a, const uchar *b)
 int ha_pantile::index_init(uint index, bool)
 {
   active_index= index;
+  listed_keys.clear();
   free_cursor();
   return 0;
 }
@@ -414,6 +415,7 @@ int ha_pantile::index_init(uint index, bool)
 int ha_pantile::index_end()
 {
   active_index= MAX_KEY;
+  listed_keys.clear();
   free_cursor();
   return 0;
 }
@@ -430,6 +432,8 @@ int ha_pantile::index_read_map(uchar *record, const uchar *key, key_part_map par
   const uint length= calculate_key_len(table, active_index, key, parts);
   if (!key || !length)
     return whole_index(record, false);
+  if (!listed_keys.empty())
+    fetch_ahead();
   const bool is_upper= how == HA_READ_KEY_OR_PREV || how == HA_READ_PREFIX_LAST_OR_PREV || how == HA_READ_BEFORE_KEY;
   shape.encode_key(table, active_index, key, length, is_upper, key_scratch, key_values);
   pantile_range range= {};
@@ -564,47 +568,53 @@ Item *ha_pantile::idx_cond_push(uint index, Item *condition)
 
 /* Several ranges of an index at once: the server collects places of rows and sorts them, or reads range after range. */
 
-/* Rows that are fetched at once, and for one statement at most. */
+/* Rows that are fetched at once. */
 static constexpr size_t FETCHED_AT_ONCE= 64;
-static constexpr size_t MOST_FETCHED= 4096;
 
-/* Fetches the rows of an IN list of primary keys before they are read one by one. What fails here fails again when they
- * are read. */
-void ha_pantile::fetch_ahead(RANGE_SEQ_IF *ranges, void *parameter, uint count, uint mode)
+/* Takes down the keys of a list of primary keys, whose rows are then read one by one. */
+void ha_pantile::note_keys(RANGE_SEQ_IF *ranges, void *parameter, uint count, uint mode)
 {
-  if (count < 2 || active_index != table_share->primary_key || ready())
+  if (count < 2 || active_index >= MAX_KEY || active_index != table_share->primary_key)
     return;
-  const KEY &key= table->key_info[active_index];
+  const uint length= table->key_info[active_index].key_length;
   range_seq_t sequence= ranges->init(parameter, count, mode);
   KEY_MULTI_RANGE range;
+  while (!ranges->next(sequence, &range))
+  {
+    /* A range of more than one key is fetched as it is read. */
+    if (!(range.range_flag & UNIQUE_RANGE) || range.start_key.length != length)
+      return listed_keys.clear();
+    listed_keys.insert(listed_keys.end(), range.start_key.key, range.start_key.key + length);
+  }
+}
+
+/* The next of these rows is read. Fetches it and those behind it, if it has not been fetched with others. What fails here
+ * fails again when they are read. */
+void ha_pantile::fetch_ahead()
+{
+  const size_t length= table->key_info[active_index].key_length;
+  const size_t rows= listed_keys.size() / length, first= listed_read++;
+  if (first % FETCHED_AT_ONCE || first + 1 >= rows)
+    return;
+  const size_t count= std::min(FETCHED_AT_ONCE, rows - first);
   std::vector<pantile_value> keys;
   ahead_scratch.resize(FETCHED_AT_ONCE);
-  size_t found= 0;
-  for (bool is_over= false; !is_over && found < MOST_FETCHED;)
+  for (size_t n= 0; n < count; n++)
   {
-    keys.clear();
-    size_t wanted= 0;
-    while (wanted < FETCHED_AT_ONCE && !(is_over= ranges->next(sequence, &range)))
-    {
-      /* A range of more than one key is read in order, and fetched as it is read. */
-      if (!(range.range_flag & UNIQUE_RANGE) || range.start_key.length != key.key_length)
-        return;
-      shape.encode_key(table, active_index, range.start_key.key, range.start_key.length, false, ahead_scratch[wanted],
-                       key_values);
-      keys.insert(keys.end(), key_values.begin(), key_values.end());
-      wanted++;
-    }
-    if (wanted > 1 && pantile_fetch_ahead(txn, share->table, keys.data(), keys.size() / wanted, wanted) != PANTILE_OK)
-      return;
-    found+= wanted;
+    const uchar *key= listed_keys.data() + (first + n) * length;
+    shape.encode_key(table, active_index, key, (uint) length, false, ahead_scratch[n], key_values);
+    keys.insert(keys.end(), key_values.begin(), key_values.end());
   }
+  pantile_fetch_ahead(txn, share->table, keys.data(), keys.size() / count, count);
 }
 
 int ha_pantile::multi_range_read_init(RANGE_SEQ_IF *ranges, void *parameter, uint count, uint mode,
                                       HANDLER_BUFFER *buffer)
 {
+  listed_keys.clear();
+  listed_read= 0;
   if (mode & HA_MRR_USE_DEFAULT_IMPL)
-    fetch_ahead(ranges, parameter, count, mode);
+    note_keys(ranges, parameter, count, mode);
   return ranges_read.dsmrr_init(this, ranges, parameter, count, mode, buffer);
 }
 

@@ -162,7 +162,8 @@ private:
   int turn(bool reverse);
   int step(uchar *record, bool reverse);
   int whole_index(uchar *record, bool reverse);
-  void fetch_ahead(RANGE_SEQ_IF *ranges, void *parameter, uint count, uint mode);
+  void note_keys(RANGE_SEQ_IF *ranges, void *parameter, uint count, uint mode);
+  void fetch_ahead();
   int refuse_foreign_keys(THD *thd);
   int make_index(const Key_shape &key);
   int make_indexes_agree();
@@ -211,6 +212,9 @@ private:
   std::vector<pantile_value> values, key_values, end_values;
   Scratch scratch, key_scratch, end_scratch;
   std::vector<Scratch> ahead_scratch;
+  /* The keys of a list of primary keys, one behind the other, and how many of them have been read. */
+  std::vector<uchar> listed_keys;
+  size_t listed_read= 0;
   uint64_t row_id= 0;
   std::string message;
   uint duplicate= MAX_KEY;

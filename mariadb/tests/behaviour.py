@@ -268,20 +268,24 @@ def virtual_columns():
 
 def lists_of_keys():
     """The rows of a list of primary keys are fetched before they are read. What is read is the same."""
-    shapes = (("id INT PRIMARY KEY", lambda n: str(n)), ("id VARCHAR(40) PRIMARY KEY", lambda n: f"'Key {n}'"),
-              ("id INT, k VARCHAR(9), PRIMARY KEY (id, k)", lambda n: f"{n}, 'k{n % 7}'"))
-    for columns, key in shapes:
+    parts = " PARTITION BY HASH (id) PARTITIONS 3"
+    shapes = (("id INT PRIMARY KEY", "", lambda n: str(n)), ("id INT, PRIMARY KEY (id DESC)", parts, lambda n: str(n)),
+              ("id VARCHAR(40) PRIMARY KEY", "", lambda n: f"'Key {n}'"),
+              ("id TEXT, PRIMARY KEY (id(20))", "", lambda n: f"'Key {n}'"),
+              ("id INT, k VARCHAR(9), PRIMARY KEY (id, k)", "", lambda n: f"{n}, 'k{n % 7}'"))
+    for columns, parts, key in shapes:
         found = []
         for engine in ("Pantile", "InnoDB"):
             a, b = pair(engine)
-            a.do(f"CREATE TABLE listed ({columns}, n INT) ENGINE={engine}")
+            same(a.do(f"CREATE TABLE listed ({columns}, n INT) ENGINE={engine}{parts}"), 0)
             a.do("INSERT INTO listed VALUES " + ", ".join(f"({key(n)}, {n})" for n in range(0, 1000, 2)))
             a.do("BEGIN"), b.do("BEGIN"), b.do("SELECT COUNT(*) FROM listed")
             a.do(f"UPDATE listed SET n = -n WHERE n % 3 = 0"), a.do("DELETE FROM listed WHERE n % 10 = 4")
             listed = ", ".join(f"({key(n)})" for n in [*range(150), 998, 999, 7, 8, 8])
-            left = "(id, k)" if "k" in columns else "id"
+            left = "(id, k)" if "(id, k)" in columns else "id"
             statement = f"SELECT * FROM listed WHERE {left} IN ({listed})"
             found.append([sorted(s.do(statement + how)) for s, how in ((a, ""), (b, ""), (a, " FOR UPDATE"))])
+            found[-1].append(sorted(a.do(f"SELECT t.n, (SELECT COUNT(*) FROM listed l WHERE l.n > t.n AND {left.replace('id', 'l.id').replace('k', 'l.k')} IN ({listed})) FROM listed t WHERE n < 9")))
             found[-1].append(a.do(f"UPDATE listed SET n = n + 1 WHERE {left} IN ({listed})"))
             found[-1].append(a.do(f"DELETE FROM listed WHERE {left} IN ({listed}) AND n % 2 = 1"))
             a.do("COMMIT"), b.do("COMMIT"), same(b.do(statement + " AND n % 2 = 1"), []), b.do("DROP TABLE listed")

@@ -516,7 +516,8 @@ pub extern "C" fn pantile_fetch_ahead(
 ) -> c_int {
     about(txn, |txn| {
         let table = lent(table, "the table")?;
-        let values = values(keys, key_len.saturating_mul(count))?;
+        let len = key_len.checked_mul(count).filter(|len| *len > 0 || count == 0);
+        let values = values(keys, len.ok_or_else(|| Failure::misuse("a key has no values"))?)?;
         let keys: Vec<_> = values.chunks(key_len.max(1)).collect();
         Ok(txn.open()?.fetch_ahead(&table.table, &keys).map(|()| PANTILE_OK)?)
     })

@@ -203,7 +203,7 @@ impl Carver {
     /// Maps the next region and returns its size.
     fn grow(&mut self) -> usize {
         let last = self.regions.last().map_or(FIRST_REGION / 2, Region::len);
-        let region = Region::map((last * 2).min(LARGEST_REGION));
+        let region = Region::map_or_abort((last * 2).min(LARGEST_REGION));
         let len = region.len();
         (self.next, self.end) = (region.start(), region.start() + len);
         self.regions.push(region);

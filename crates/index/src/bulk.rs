@@ -45,7 +45,7 @@ pub trait Parts: Sync {
 /// A strip of nodes is at most this share of the leaves there are already.
 const STRIP_SHARE: usize = 4;
 
-/// Leaves that show how far leaves are apart.
+/// Pairs of leaves that show how far leaves are apart.
 const SAMPLE: usize = 64;
 
 /// Leaves that are being written from left to right.
@@ -182,9 +182,11 @@ impl<L: Layout> Tree<L> {
     /// Writes all levels above the leaves.
     fn finish(mut self, leaves: Nodes, budget: usize) -> Self {
         let (mut level, mut nodes) = (0, leaves);
-        let some: Vec<_> = nodes.iter().skip(1).take(SAMPLE).map(|(low, _)| low[0]).collect();
-        if self.is_directory_small() {
-            self.grow_directory(&some);
+        if self.is_directory_unfit() {
+            // The first has no low fence.
+            let step = (nodes.len() / SAMPLE).max(1);
+            let pairs = nodes[1..].windows(2).step_by(step);
+            self.fit_directory(pairs.map(|two| two[1].0[0] - two[0].0[0]).collect());
         }
         while nodes.len() > 1 {
             level += 1;

@@ -10,7 +10,7 @@ use crate::node::Node;
 use crate::region::Region;
 
 /// Entries for each node of the tree, at least.
-const ENTRIES_OF_NODE: u64 = 8;
+const ENTRIES_OF_NODE: u64 = 4;
 /// A tree with fewer nodes has no directory: its root and the leaf are all that a descent touches.
 const LEAST_NODES: u64 = 8;
 /// Entries of the smallest directory, which fill a page of memory.
@@ -20,6 +20,8 @@ const ADDRESS_BITS: u32 = 48;
 const ADDRESS: u64 = (1 << ADDRESS_BITS) - 1;
 const REACH_BITS: u32 = u64::BITS - ADDRESS_BITS;
 const MOST_REACH: u64 = (1 << REACH_BITS) - 1;
+/// A directory with this many times the entries that are needed at least gives way to a smaller one.
+const SHRUNK: u64 = 16;
 /// Regions that are entered for a new leaf at most.
 const MOST_ENTERED: u64 = 16;
 /// 2^64 divided by the golden ratio (Knuth, *The Art of Computer Programming*, 6.4).
@@ -88,9 +90,30 @@ impl Table {
         let covers = region <= u64::MAX >> width && span.low <= start && start < span.high;
         if covers && leaf as u64 <= ADDRESS {
             let reach = reach((span.high - start).min(1 << width), width).min(MOST_REACH);
-            self.entry(region).store(reach << ADDRESS_BITS | leaf as u64, Ordering::Relaxed);
+            self.set(region, reach << ADDRESS_BITS | leaf as u64);
         }
         covers
+    }
+
+    /// What begins so far behind the start of a region is not the matter of its entry.
+    fn shorten(&self, region: u64, behind_start: u64, width: u32) {
+        let (entry, reach) = (self.entry(region).load(Ordering::Relaxed), reach(behind_start, width));
+        if entry >> ADDRESS_BITS > reach {
+            self.set(region, reach << ADDRESS_BITS | (entry & ADDRESS));
+        }
+    }
+
+    /// An entry that is so already is not written: others have its line.
+    fn set(&self, region: u64, entry: u64) {
+        let place = self.entry(region);
+        if place.load(Ordering::Relaxed) != entry {
+            place.store(entry, Ordering::Relaxed);
+        }
+    }
+
+    /// The address that the entry of a region names; zero if it names none.
+    fn leaf_of(&self, region: u64) -> usize {
+        (self.entry(region).load(Ordering::Relaxed) & ADDRESS) as usize
     }
 }
 
@@ -127,15 +150,24 @@ impl Directory {
     }
 
     /// Enters a leaf of the tree for the keys that begin with `word`, for which there was no entry,
-    /// or one of no use. An entry that `is_leaf` of the tree stays, so that two that share their
-    /// place do not take it from each other again and again.
+    /// or one of no use. `span_of` tells what a leaf of the tree covers. An entry that is right for another region stays, so
+    /// that two that share their place do not take it from each other again and again.
     #[cold]
-    pub(crate) fn note(&self, leaf: usize, span: Span, word: u64, is_leaf: impl Fn(usize) -> bool) {
+    pub(crate) fn note(&self, leaf: usize, span: Span, word: u64, span_of: impl Fn(usize) -> Option<Span>) {
         let Some((table, width)) = self.table() else { return };
         let region = word >> width;
-        let region = region + u64::from(span.low > region << width);
-        let present = (table.entry(region).load(Ordering::Relaxed) & ADDRESS) as usize;
-        if present == 0 || present == leaf || !is_leaf(present) {
+        let begins_inside = span.low > region << width;
+        if begins_inside {
+            table.shorten(region, span.low - (region << width), width);
+        }
+        let region = region + u64::from(begins_inside);
+        let present = table.leaf_of(region);
+        let is_right = |other: Span| {
+            let mut regions = (other.low >> width..).take(MOST_ENTERED as usize);
+            let shares = |r: &u64| *r != region && ptr::eq(table.entry(*r), table.entry(region));
+            regions.any(|r| shares(&r) && other.low <= r << width && r << width < other.high)
+        };
+        if present == leaf || !span_of(present).is_some_and(is_right) {
             table.enter(leaf, span, (region, width));
         }
     }
@@ -152,34 +184,43 @@ impl Directory {
         }
     }
 
-    /// Whether a tree of this many nodes deserves a larger directory.
+    /// Whether a tree of this many nodes deserves another directory: it has grown, or shrunk to a
+    /// small part.
     #[inline]
-    pub(crate) fn is_small_for(&self, nodes: u64) -> bool {
+    pub(crate) fn is_unfit_for(&self, nodes: u64) -> bool {
         // SAFETY: as in `table`.
         let table = unsafe { self.table.load(Ordering::Acquire).as_ref() };
-        nodes >= LEAST_NODES && ENTRIES_OF_NODE * nodes > table.map_or(0, |table| 1 << table.bits)
+        let (wanted, entries) = (ENTRIES_OF_NODE * nodes, table.map_or(0, |table| 1 << table.bits));
+        if entries <= LEAST_ENTRIES {
+            nodes >= LEAST_NODES && wanted > entries
+        } else {
+            wanted > entries || wanted < entries / SHRUNK
+        }
     }
 
-    /// Makes a larger directory for a tree of this many nodes. It fills as keys are looked up.
-    /// `words` are first words of neighbouring separators. Returns by how many bytes it has grown.
+    /// Makes another directory for a tree of this many nodes. It fills as keys are looked up. `gaps`
+    /// are between first keys of neighbouring leaves. Does nothing if another thread is about that,
+    /// or if there is no memory. Returns by how many bytes the directory has grown.
     #[cold]
-    pub(crate) fn grow(&self, nodes: u64, words: &[u64]) -> i64 {
-        let mut tables = self.tables.lock();
-        if !self.is_small_for(nodes) {
+    pub(crate) fn fit(&self, nodes: u64, gaps: Vec<u64>) -> i64 {
+        // Its caller has locked nodes, for which others wait.
+        let Some(mut tables) = self.tables.try_lock() else { return 0 };
+        let entries = (ENTRIES_OF_NODE * nodes + 1).next_power_of_two().max(LEAST_ENTRIES);
+        let (bits, before) = (entries.ilog2(), self.table());
+        if !self.is_unfit_for(nodes) || before.is_some_and(|(table, _)| table.bits == bits) {
             return 0;
         }
-        let entries = (ENTRIES_OF_NODE * nodes + 1).next_power_of_two().max(LEAST_ENTRIES);
-        let bits = entries.ilog2();
         let at = match tables.binary_search_by_key(&bits, |table| table.bits) {
             Ok(at) => at,
             Err(at) => {
-                let region = Region::map(entries as usize * size_of::<AtomicU64>());
+                let Some(region) = Region::map(entries as usize * size_of::<AtomicU64>()) else { return 0 };
                 tables.insert(at, Box::new(Table { region, width: AtomicU32::new(0), bits }));
                 at
             }
         };
         let table = &*tables[at];
-        table.width.store(width(words), Ordering::Relaxed);
+        let width = width(gaps).or(before.map(|(_, width)| width)).unwrap_or(u64::BITS);
+        table.width.store(width, Ordering::Relaxed);
         self.replace(ptr::from_ref(table).cast_mut())
     }
 
@@ -209,15 +250,11 @@ impl Directory {
     }
 }
 
-/// The width of regions where leaves begin at these words: a quarter to a half of what lies between
-/// most neighbours.
-fn width(words: &[u64]) -> u32 {
-    let mut gaps: Vec<_> = words.windows(2).map(|two| two[1].saturating_sub(two[0])).collect();
+/// The width of regions where leaves lie so far apart: a quarter to a half of most gaps.
+fn width(mut gaps: Vec<u64>) -> Option<u32> {
     gaps.sort_unstable();
-    match gaps.get(gaps.len() / 2) {
-        None | Some(0) => u64::BITS,
-        Some(gap) => gap.ilog2().saturating_sub(1),
-    }
+    let gap = gaps.get(gaps.len() / 2)?;
+    Some(gap.checked_ilog2()?.saturating_sub(1))
 }
 
 impl fmt::Debug for Directory {
@@ -267,10 +304,15 @@ mod tests {
                 leaf.and_then(|leaf| tree.version_of(leaf, *key)).is_some()
             };
             let known = keys.iter().filter(is_known).count();
-            assert!(known > keys.len() / 5 * 4, "{known} of {n}");
+            assert!(known > keys.len() / 4 * 3, "{known} of {n}");
             let bytes = tree.directory.bytes() as u64;
-            assert!(bytes > 0 && bytes < 3 * n, "{bytes} for {n}");
-            for key in &keys {
+            assert!(bytes > 0 && bytes < 2 * n, "{bytes} for {n}");
+            let (few, others) = keys.split_at(keys.len() / 100);
+            for key in others {
+                assert!(tree.remove(key, key[0], || 0));
+            }
+            assert!(tree.directory.bytes() < 100 * few.len(), "{} for {}", tree.directory.bytes(), few.len());
+            for key in few {
                 assert!(tree.remove(key, key[0], || 0));
             }
             assert_eq!(tree.directory.bytes(), 0);

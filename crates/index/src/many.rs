@@ -48,6 +48,10 @@ impl<L: Layout> Tree<L> {
         }
         if rest > 0 {
             self.descend_together(keys, &others[..rest], &mut leaves, &mut versions);
+            for i in &others[..rest] {
+                guesses[*i] = self.layout.guess(leaves[*i], keys[*i]);
+                self.layout.prefetch_guess(leaves[*i], guesses[*i]);
+            }
         }
         for (i, (key, found)) in keys.iter().zip(found).enumerate() {
             let leaf = leaves[i];
@@ -83,7 +87,6 @@ impl<L: Layout> Tree<L> {
         }
         for (((key, leaf), version), i) in keys.iter().zip(descents.nodes).zip(descents.versions).zip(others)
         {
-            self.layout.prefetch(leaf.addr());
             if version != STOPPED && self.directory.is_there() {
                 self.note(leaf, key[0]);
             }

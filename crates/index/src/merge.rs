@@ -118,8 +118,12 @@ impl<L: Layout> Tree<L> {
         let (count, freed) = (self.layout.count(**parent), right.addr());
         // It leaves the tree with the version that it has from here on (I8).
         right.set_first_child(0);
+        let is_leaf = left.level() == 0;
         drop(right);
         self.free_node(freed);
+        if is_leaf && self.is_directory_unfit() {
+            self.fit_directory(self.gaps(parent));
+        }
         Merge::Merged(count)
     }
 

@@ -17,13 +17,15 @@ pub(crate) struct Region {
 unsafe impl Send for Region {}
 
 impl Region {
-    /// Maps `len` bytes. Aborts the process if memory runs out, as `Vec` does.
-    pub(crate) fn map(len: usize) -> Self {
+    /// Maps `len` bytes, if there is memory.
+    pub(crate) fn map(len: usize) -> Option<Self> {
+        os::map(len).map(|base| Self { base, len })
+    }
+
+    /// The same. Aborts the process if memory runs out, as `Vec` does.
+    pub(crate) fn map_or_abort(len: usize) -> Self {
         let layout = Layout::from_size_align(len, HUGE_PAGE).expect("region sizes are small");
-        match os::map(len) {
-            Some(base) => Self { base, len },
-            None => handle_alloc_error(layout),
-        }
+        Self::map(len).unwrap_or_else(|| handle_alloc_error(layout))
     }
 
     /// The address of the first byte. Its provenance is exposed for nodes.

@@ -121,10 +121,8 @@ impl<L: Layout> Tree<L> {
 
     /// Tells the directory where the halves of a leaf are.
     fn enter_halves(&self, parent: &Locked<'_>, halves: &Halves, cut: &Cut, left: Node<'_>, right: Node<'_>) {
-        if self.is_directory_small() {
-            let separators = self.entries(**parent);
-            let words: Vec<_> = (0..separators.len()).map(|i| separators.key(i)[0]).collect();
-            self.grow_directory(&words);
+        if self.is_directory_unfit() {
+            self.fit_directory(self.gaps(parent));
         }
         let (first, at) = (|fence: &Vec<u64>| fence[0], cut.separator[0]);
         let low = halves.low.as_ref().map_or(0, first);

@@ -74,18 +74,24 @@ impl<L: Layout> Tree<L> {
         nodes + self.directory.bytes() as u64
     }
 
-    /// Whether the tree deserves a larger directory. Trees for keys of several words have none: it
+    /// Whether the tree deserves another directory. Trees for keys of several words have none: it
     /// gains nothing there.
     #[inline]
-    pub(crate) fn is_directory_small(&self) -> bool {
-        L::ONE_WORD && self.directory.is_small_for(self.nodes.load(Ordering::Relaxed))
+    pub(crate) fn is_directory_unfit(&self) -> bool {
+        L::ONE_WORD && self.directory.is_unfit_for(self.nodes.load(Ordering::Relaxed))
     }
 
-    /// Makes a larger directory. `words` are the first words of neighbouring separators of leaves.
+    /// Makes another directory. `gaps` are between first keys of neighbouring leaves.
     #[cold]
-    pub(crate) fn grow_directory(&self, words: &[u64]) {
-        let bytes = self.directory.grow(self.nodes.load(Ordering::Relaxed), words);
+    pub(crate) fn fit_directory(&self, gaps: Vec<u64>) {
+        let bytes = self.directory.fit(self.nodes.load(Ordering::Relaxed), gaps);
         self.arena.note_directory(bytes);
+    }
+
+    /// The gaps between the separators of a locked node.
+    pub(crate) fn gaps(&self, node: &Locked<'_>) -> Vec<u64> {
+        let separators = self.entries(**node);
+        (1..separators.len()).map(|i| separators.key(i)[0] - separators.key(i - 1)[0]).collect()
     }
 
     #[inline(always)]
@@ -186,19 +192,22 @@ impl<L: Layout> Tree<L> {
     /// Enters a leaf that covers keys that begin with `word`, which the directory did not know.
     #[cold]
     pub(crate) fn note(&self, leaf: Node<'_>, word: u64) {
-        // A root has no number of a tree: its word is that of its first child when it has one.
-        if leaf.addr() == self.root {
-            return;
+        // SAFETY: addresses in the directory are those of leaves of this tree, and the arena keeps
+        // their memory and their size (I1).
+        let span_of = |addr| (addr != 0).then(|| unsafe { self.node(addr) }).and_then(|leaf| self.span(leaf));
+        // A root that is a leaf is in no directory: a look-up finds it without.
+        if let Some(span) = self.span(leaf)
+            && leaf.addr() != self.root
+        {
+            self.directory.note(leaf.addr(), span, word, span_of);
         }
-        let fence = |side| self.fence(leaf, side).and_then(|fence| fence.first().copied());
-        let (low, high) = (fence(Side::Low).unwrap_or(0), fence(Side::High).unwrap_or(u64::MAX));
-        self.directory.note(leaf.addr(), Span { low, high }, word, |addr| self.is_leaf(addr));
     }
 
-    /// Whether there is a leaf of this tree at an address that the directory has.
-    pub(crate) fn is_leaf(&self, addr: usize) -> bool {
-        // SAFETY: as in `in_directory`.
-        unsafe { self.node(addr) }.tree() == self.id
+    /// What a leaf of this tree covers, as far as that matters to a directory.
+    fn span(&self, leaf: Node<'_>) -> Option<Span> {
+        let is_of_this = leaf.tree() == self.id;
+        let fence = |side, none| if leaf.has_fence(side) { leaf.get(side.word()) } else { none };
+        is_of_this.then(|| Span { low: fence(Side::Low, 0), high: fence(Side::High, u64::MAX) })
     }
 
     /// Calls `attempt` with the leaf that covers `key` until it returns a

@@ -118,6 +118,8 @@ static void by_key(pantile_db *db, pantile_table *table) {
     OK(pantile_fetch_ahead(txn, table, NULL, 1, 0));
     FAILS(PANTILE_BAD_VALUE, pantile_fetch_ahead(txn, table, &text, 1, 1));
     FAILS(PANTILE_BAD_VALUE, pantile_fetch_ahead(txn, table, keys, 3, 1));
+    FAILS(PANTILE_MISUSE, pantile_fetch_ahead(txn, table, keys, 0, 1));
+    FAILS(PANTILE_MISUSE, pantile_fetch_ahead(txn, table, keys, SIZE_MAX / 2, 3));
     OK(pantile_rollback_to(txn, before));
     FAILS(PANTILE_UNKNOWN_SAVEPOINT, pantile_rollback_to(txn, before + 1));
     OK(pantile_get(txn, table, &key, 1, row));

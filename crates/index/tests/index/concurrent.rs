@@ -129,6 +129,10 @@ fn check_stayers(index: &Index, n: u64, round: usize, make: &dyn Fn(u64) -> Key)
     for i in (0..n).filter(|i| i % 5 == 0) {
         assert_eq!(index.get(&make(i), None), Some(i));
     }
+    let keys: Vec<_> = (0..n).filter(|i| i % 5 == 0).map(make).collect();
+    let (wanted, mut values) = (keys.iter().map(|key| &key[..]).collect::<Vec<_>>(), vec![None; keys.len()]);
+    index.get_many(&wanted, &mut values);
+    assert!(values.into_iter().eq((0..n).filter(|i| i % 5 == 0).map(Some)), "side by side, too");
 }
 
 /// A reader marks and scans at a timestamp. A writer with an older timestamp
@@ -205,6 +209,13 @@ fn reused_nodes_do_not_confuse_readers() {
                 while scan.next_batch(index, None, &mut batch) {
                     assert!(batch.iter().all(|(key, value)| value == key[0] ^ t as u64));
                 }
+                let keys: Vec<_> = (0..n).step_by(7).map(|i| vec![i; 1 + t / 2]).collect();
+                let wanted: Vec<_> = keys.iter().map(|key| &key[..]).collect();
+                let mut values = vec![None; keys.len()];
+                index.get_many(&wanted, &mut values);
+                let is_right =
+                    |(key, value): (&Key, &Option<u64>)| value.is_none_or(|v| v == key[0] ^ t as u64);
+                assert!(keys.iter().zip(&values).all(is_right));
             }
         }
     });
