@@ -137,7 +137,7 @@ impl Directory {
         self.table().is_some()
     }
 
-    /// The address of the leaf that is likely to cover keys that begin with `word`.
+    /// The address of the leaf that is likely to cover the key `word`.
     #[inline(always)]
     pub(crate) fn find(&self, word: u64) -> Option<usize> {
         let (table, width) = self.table()?;
@@ -149,9 +149,9 @@ impl Directory {
         (entry != 0).then_some((entry & ADDRESS) as usize)
     }
 
-    /// Enters a leaf of the tree for the keys that begin with `word`, for which there was no entry,
-    /// or one of no use. `span_of` tells what a leaf of the tree covers. An entry that is right for another region stays, so
-    /// that two that share their place do not take it from each other again and again.
+    /// Enters a leaf of the tree for the key `word`, for which there was no entry, or one of no use.
+    /// `span_of` tells what a leaf of the tree covers. An entry that is right for another region
+    /// stays, so that two that share their place do not take it from each other again and again.
     #[cold]
     pub(crate) fn note(&self, leaf: usize, span: Span, word: u64, span_of: impl Fn(usize) -> Option<Span>) {
         let Some((table, width)) = self.table() else { return };
@@ -172,7 +172,7 @@ impl Directory {
         }
     }
 
-    /// Enters the two halves of a leaf that has been split where keys begin with `at`.
+    /// Enters the two halves of a leaf that has been split at the key `at`.
     pub(crate) fn split(&self, halves: [(usize, Span); 2], at: u64) {
         let Some((table, width)) = self.table() else { return };
         let region = at >> width;
@@ -207,7 +207,7 @@ impl Directory {
         let Some(mut tables) = self.tables.try_lock() else { return 0 };
         let entries = (ENTRIES_OF_NODE * nodes + 1).next_power_of_two().max(LEAST_ENTRIES);
         let (bits, before) = (entries.ilog2(), self.table());
-        if !self.is_unfit_for(nodes) || before.is_some_and(|(table, _)| table.bits == bits) {
+        if !self.is_unfit_for(nodes) {
             return 0;
         }
         let at = match tables.binary_search_by_key(&bits, |table| table.bits) {

@@ -65,7 +65,7 @@ impl<L: Layout> Tree<L> {
     }
 
     /// Goes down side by side for the keys whose leaves the directory did not know.
-    #[cold]
+    #[inline(never)]
     fn descend_together<'t>(
         &'t self,
         keys: &[&[u64]],

@@ -117,7 +117,7 @@ impl<L: Layout> Tree<L> {
         self.layout.remove(parent, at);
         let (count, freed) = (self.layout.count(**parent), right.addr());
         // It leaves the tree with the version that it has from here on (I8).
-        right.set_first_child(0);
+        right.set_tree(0);
         let is_leaf = left.level() == 0;
         drop(right);
         self.free_node(freed);
@@ -161,12 +161,12 @@ impl<L: Layout> Tree<L> {
         if child.level() > 0 {
             root.set_first_child(child.first_child());
         } else {
-            root.set_first_child(0);
+            root.set_tree(0);
             self.arena.note_directory(self.directory.clear());
         }
         self.layout.store(*root, &Content::inner(&entries, 0..entries.len()));
         let freed = child.addr();
-        child.set_first_child(0);
+        child.set_tree(0);
         drop(child);
         self.free_node(freed);
         Merge::Disturbed

@@ -189,7 +189,7 @@ impl<L: Layout> Tree<L> {
         (leaf.tree() == self.id && self.layout.covers(leaf, key)).then_some(version)
     }
 
-    /// Enters a leaf that covers keys that begin with `word`, which the directory did not know.
+    /// Enters a leaf that covers the key `word`, which the directory did not know.
     #[cold]
     pub(crate) fn note(&self, leaf: Node<'_>, word: u64) {
         // SAFETY: addresses in the directory are those of leaves of this tree, and the arena keeps

@@ -51,6 +51,11 @@ pub trait Rows {
     fn scan(&mut self, from: u64, rows: usize) -> Result<u64, Failure>;
 }
 
+/// What is read of a row, so that no read is left out.
+pub fn last_byte(value: &[u8]) -> u64 {
+    u64::from(*value.last().unwrap_or(&0))
+}
+
 /// A row that should be there is not.
 pub fn missing(key: u64) -> Failure {
     format!("row {key} is not there").into()

@@ -14,7 +14,7 @@ mod usage;
 mod worker;
 
 pub use compare::{Measured, Report, Settings, Skipped, compare};
-pub use engine::{Engine, Failure, Rows, VALUE_BYTES, missing};
+pub use engine::{Engine, Failure, Rows, VALUE_BYTES, last_byte, missing};
 pub use group::MemoryGroup;
 pub use load::{Load, Operation};
 pub use on_pantile::OnPantile;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use pantile::{Database, Durability, MediumKind, Options, Range, Table, TableDef, Type, Value};
 
-use super::engine::{Engine, Failure, Rows, VALUE_BYTES, missing};
+use super::engine::{Engine, Failure, Rows, VALUE_BYTES, last_byte, missing};
 
 /// Pantile on a file, with its default options.
 #[derive(Debug)]
@@ -81,8 +81,4 @@ impl Rows for Opened {
         let mut found = txn.scan(&self.table, Range::all().from(Bound::Included(&from)).limit(rows))?;
         found.try_fold(0, |sum, row| Ok(sum + last_byte(row?.get(VALUE)?)))
     }
-}
-
-fn last_byte(value: &[u8]) -> u64 {
-    u64::from(*value.last().unwrap_or(&0))
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use fjall::{KeyspaceCreateOptions, OptimisticTxDatabase, OptimisticTxKeyspace, Readable};
-use pantile_bench::memory::{Engine, Failure, Rows, VALUE_BYTES, missing};
+use pantile_bench::memory::{Engine, Failure, Rows, VALUE_BYTES, last_byte, missing};
 
 /// fjall with a cache of a quarter of the memory.
 pub struct OnFjall;
@@ -56,8 +56,4 @@ impl Rows for Opened {
         let mut found = self.db.read_tx().range(&self.rows, from.to_be_bytes()..).take(rows);
         found.try_fold(0, |sum, row| Ok(sum + last_byte(&row.value()?)))
     }
-}
-
-fn last_byte(value: &[u8]) -> u64 {
-    u64::from(*value.last().unwrap_or(&0))
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use pantile_bench::memory::{Engine, Failure, Rows, VALUE_BYTES, missing};
+use pantile_bench::memory::{Engine, Failure, Rows, VALUE_BYTES, last_byte, missing};
 use redb::{Builder, Database, Durability, ReadableDatabase, ReadableTable, TableDefinition};
 
 /// redb with a cache that leaves half of the memory to the system's.
@@ -84,8 +84,4 @@ impl Rows for Opened {
         let mut found = table.range(from..)?.take(rows);
         found.try_fold(0, |sum, row| Ok(sum + last_byte(row?.1.value())))
     }
-}
-
-fn last_byte(value: &[u8]) -> u64 {
-    u64::from(*value.last().unwrap_or(&0))
 }

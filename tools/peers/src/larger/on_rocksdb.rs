@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use pantile_bench::memory::{Engine, Failure, Rows, VALUE_BYTES, missing};
+use pantile_bench::memory::{Engine, Failure, Rows, VALUE_BYTES, last_byte, missing};
 use rocksdb::{
     BlockBasedOptions, Cache, Direction, IteratorMode, OptimisticTransactionDB, OptimisticTransactionOptions,
     Options, SingleThreaded, Transaction, WriteOptions,
@@ -83,8 +83,4 @@ impl Rows for Opened {
         let mut found = snapshot.iterator(IteratorMode::From(&from, Direction::Forward)).take(rows);
         found.try_fold(0, |sum, row| Ok(sum + last_byte(&row?.1)))
     }
-}
-
-fn last_byte(value: &[u8]) -> u64 {
-    u64::from(*value.last().unwrap_or(&0))
 }
