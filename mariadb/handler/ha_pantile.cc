@@ -110,7 +110,6 @@ void ha_pantile::free_all()
 
 int ha_pantile::close()
 {
-  ranges_read.dsmrr_close();
   end_own();
   free_all();
   return 0;
@@ -268,7 +267,6 @@ int ha_pantile::reset()
   pushed_idx_cond= nullptr;
   pushed_idx_cond_keyno= MAX_KEY;
   in_range_check_pushed_down= false;
-  ranges_read.dsmrr_close();
   free_cursor();
   replaces= false;
   return 0;
@@ -414,7 +412,6 @@ int ha_pantile::index_init(uint index, bool)
 int ha_pantile::index_end()
 {
   active_index= MAX_KEY;
-  listed_keys.clear();
   free_cursor();
   return 0;
 }
@@ -431,8 +428,6 @@ int ha_pantile::index_read_map(uchar *record, const uchar *key, key_part_map par
   const uint length= calculate_key_len(table, active_index, key, parts);
   if (!key || !length)
     return whole_index(record, false);
-  if (!listed_keys.empty())
-    fetch_ahead();
   const bool is_upper= how == HA_READ_KEY_OR_PREV || how == HA_READ_PREFIX_LAST_OR_PREV || how == HA_READ_BEFORE_KEY;
   shape.encode_key(table, active_index, key, length, is_upper, key_scratch, key_values);
   pantile_range range= {};

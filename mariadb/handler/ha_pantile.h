@@ -47,6 +47,20 @@ void forget_row_numbers(uint64_t engine_number);
 
 int changed_since(handlerton *, const char *path, const LEX_CUSTRING *, ulonglong version);
 
+/* A range of keys that is read later. */
+struct Taken_range
+{
+  void copy(const KEY_MULTI_RANGE &from);
+
+  KEY_MULTI_RANGE range;
+  Scratch scratch;
+
+private:
+  static void keep(key_range &key, std::vector<uchar> &bytes);
+
+  std::vector<uchar> start, end;
+};
+
 class ha_pantile final : public handler
 {
 public:
@@ -136,8 +150,6 @@ public:
   int multi_range_read_init(RANGE_SEQ_IF *ranges, void *parameter, uint count, uint mode, HANDLER_BUFFER *buffer)
       override;
   int multi_range_read_next(range_id_t *range) override;
-  ha_rows multi_range_read_info_const(uint index, RANGE_SEQ_IF *ranges, void *parameter, uint count, uint *size,
-                                      uint *flags, Cost_estimate *cost) override;
   ha_rows multi_range_read_info(uint index, uint count, uint keys, uint parts, uint *size, uint *flags,
                                 Cost_estimate *cost) override;
   int multi_range_read_explain_info(uint mode, char *to, size_t size) override;
@@ -162,7 +174,8 @@ private:
   int turn(bool reverse);
   int step(uchar *record, bool reverse);
   int whole_index(uchar *record, bool reverse);
-  void note_keys(RANGE_SEQ_IF *ranges, void *parameter, uint count, uint mode);
+  static bool next_range(range_seq_t handler, KEY_MULTI_RANGE *range);
+  bool take_range(KEY_MULTI_RANGE *range);
   void fetch_ahead();
   int refuse_foreign_keys(THD *thd);
   int make_index(const Key_shape &key);
@@ -192,7 +205,6 @@ private:
   bool copies= false;
   bool replaces= false;            /* the statement reads a row that is in the way of its own */
   uint copied= 0;
-  DsMrr_impl ranges_read;
   uint64_t txn_number= 0;
   thr_lock_type lock_type= TL_UNLOCK;
   bool locks_rows= false;
@@ -211,10 +223,14 @@ private:
   pantile_row *row= nullptr;
   std::vector<pantile_value> values, key_values, end_values;
   Scratch scratch, key_scratch, end_scratch;
-  std::vector<Scratch> ahead_scratch;
-  /* The keys of a list of primary keys, one behind the other, and how many of them have been read. */
-  std::vector<uchar> listed_keys;
-  size_t listed_read= 0;
+
+  /* The ranges of a statement as the server tells them, and those that have been taken from there. */
+  RANGE_SEQ_IF server_ranges= {};
+  range_seq_t server_sequence= nullptr;
+  std::vector<Taken_range> taken_ranges;
+  size_t ranges_taken= 0, ranges_read= 0, taken_at_once= 0;
+  bool (*skips_row)(range_seq_t, range_id_t)= nullptr;
+
   uint64_t row_id= 0;
   std::string message;
   uint duplicate= MAX_KEY;

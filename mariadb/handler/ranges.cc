@@ -1,79 +1,123 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Several ranges of an index at once: the server collects places of rows and sorts them, or reads range after range. */
+/* Several ranges of an index at once: lists of keys, and joins by batched key access. They are taken from the server before
+ * they are read, so that what they lead to is fetched at once, and read in their order, so that rows are locked one by one. */
 #include "ha_pantile.h"
 
-/* Rows that are fetched at once. */
-static constexpr size_t FETCHED_AT_ONCE= 64;
+/* Ranges that are taken at once: few at first, since a statement may need only the first rows. */
+static constexpr size_t TAKEN_FIRST= 16, TAKEN_AT_MOST= 64;
 
-/* Takes down the keys of a list of primary keys, whose rows are then read one by one. */
-void ha_pantile::note_keys(RANGE_SEQ_IF *ranges, void *parameter, uint count, uint mode)
+void Taken_range::copy(const KEY_MULTI_RANGE &from)
 {
-  if (count < 2 || active_index >= MAX_KEY || active_index != table_share->primary_key)
-    return;
-  const uint length= table->key_info[active_index].key_length;
-  range_seq_t sequence= ranges->init(parameter, count, mode);
-  KEY_MULTI_RANGE range;
-  while (!ranges->next(sequence, &range))
-  {
-    /* A range of more than one key is fetched as it is read. */
-    if (!(range.range_flag & UNIQUE_RANGE) || range.start_key.length != length)
-      return listed_keys.clear();
-    listed_keys.insert(listed_keys.end(), range.start_key.key, range.start_key.key + length);
-  }
+  range= from;
+  keep(range.start_key, start);
+  keep(range.end_key, end);
 }
 
-/* The next of these rows is read. Fetches it and those behind it, if it has not been fetched with others. What fails here
+/* The server may make the next key in the same place. */
+void Taken_range::keep(key_range &key, std::vector<uchar> &bytes)
+{
+  if (!key.keypart_map)
+    return;
+  bytes.assign(key.key, key.key + key.length);
+  key.key= bytes.data();
+}
+
+/* What the server's own way over ranges calls for the next one. */
+bool ha_pantile::next_range(range_seq_t handler, KEY_MULTI_RANGE *range)
+{
+  return static_cast<ha_pantile *>(handler)->take_range(range);
+}
+
+/* As a RANGE_SEQ_IF::next: returns true if there are no more. */
+bool ha_pantile::take_range(KEY_MULTI_RANGE *range)
+{
+  if (ranges_read == ranges_taken)
+  {
+    taken_at_once= taken_at_once ? std::min(2 * taken_at_once, TAKEN_AT_MOST) : TAKEN_FIRST;
+    taken_ranges.resize(TAKEN_AT_MOST);
+    KEY_MULTI_RANGE next;
+    for (ranges_read= ranges_taken= 0; ranges_taken < taken_at_once && !server_ranges.next(server_sequence, &next);)
+      taken_ranges[ranges_taken++].copy(next);
+    fetch_ahead();
+  }
+  if (ranges_read == ranges_taken)
+    return true;
+  *range= taken_ranges[ranges_read++].range;
+  return false;
+}
+
+/* Fetches the rows of those that have been taken. Ranges of more than one key are fetched as they are read. What fails here
  * fails again when they are read. */
 void ha_pantile::fetch_ahead()
 {
-  const size_t length= table->key_info[active_index].key_length;
-  const size_t rows= listed_keys.size() / length, first= listed_read++;
-  if (first % FETCHED_AT_ONCE || first + 1 >= rows)
+  if (ranges_taken < 2 || !running())
     return;
-  const size_t count= std::min(FETCHED_AT_ONCE, rows - first);
   std::vector<pantile_value> keys;
-  ahead_scratch.resize(FETCHED_AT_ONCE);
-  for (size_t n= 0; n < count; n++)
+  size_t parts= 0, count= 0;
+  for (size_t n= 0; n < ranges_taken; n++)
   {
-    const uchar *key= listed_keys.data() + (first + n) * length;
-    shape.encode_key(table, active_index, key, (uint) length, false, ahead_scratch[n], key_values);
+    const KEY_MULTI_RANGE &range= taken_ranges[n].range;
+    if (!(range.range_flag & EQ_RANGE) || !range.start_key.keypart_map)
+      continue;
+    shape.encode_key(table, active_index, range.start_key.key, range.start_key.length, false, taken_ranges[n].scratch,
+                     key_values);
+    if (parts && key_values.size() != parts)
+      continue;
+    parts= key_values.size();
     keys.insert(keys.end(), key_values.begin(), key_values.end());
+    count++;
   }
-  pantile_fetch_ahead(txn, share->table, keys.data(), keys.size() / count, count);
+  if (count < 2)
+    return;
+  if (active_index == shape.primary)
+    pantile_fetch_ahead(txn, share->table, keys.data(), parts, count);
+  else
+    pantile_fetch_ahead_index(txn, indexes[active_index], keys.data(), parts, count);
 }
 
 int ha_pantile::multi_range_read_init(RANGE_SEQ_IF *ranges, void *parameter, uint count, uint mode,
                                       HANDLER_BUFFER *buffer)
 {
-  listed_keys.clear();
-  listed_read= 0;
-  if (mode & HA_MRR_USE_DEFAULT_IMPL)
-    note_keys(ranges, parameter, count, mode);
-  return ranges_read.dsmrr_init(this, ranges, parameter, count, mode, buffer);
+  handler::multi_range_read_init(ranges, parameter, count, mode, buffer);
+  skips_row= nullptr;
+  if (count < 2)
+    return 0;
+  server_ranges= mrr_funcs;
+  server_sequence= mrr_iter;
+  ranges_read= ranges_taken= taken_at_once= 0;
+  /* A join looks at a condition of both its tables as soon as a row is there. */
+  if (!(mode & HA_MRR_USE_DEFAULT_IMPL))
+    skips_row= server_ranges.skip_index_tuple;
+  mrr_funcs.next= next_range;
+  mrr_iter= this;
+  return 0;
 }
 
-int ha_pantile::multi_range_read_next(range_id_t *range) { return ranges_read.dsmrr_next(range); }
-
-ha_rows ha_pantile::multi_range_read_info_const(uint index, RANGE_SEQ_IF *ranges, void *parameter, uint count,
-                                                uint *size, uint *flags, Cost_estimate *cost)
+int ha_pantile::multi_range_read_next(range_id_t *range)
 {
-  ranges_read.init(this, table);
-  /* Rows are locked as the index is read. */
-  if (locks_rows)
-    *flags|= HA_MRR_USE_DEFAULT_IMPL;
-  return ranges_read.dsmrr_info_const(index, ranges, parameter, count, size, flags, cost);
+  int failed;
+  do
+    failed= handler::multi_range_read_next(range);
+  while (!failed && skips_row && skips_row(server_sequence, *range));
+  return failed;
 }
 
+/* Batched key access, where the server's settings allow it and rows are not locked as they are found: those that a join
+ * has no use for would stay locked. */
 ha_rows ha_pantile::multi_range_read_info(uint index, uint count, uint keys, uint parts, uint *size, uint *flags,
                                           Cost_estimate *cost)
 {
-  ranges_read.init(this, table);
-  if (locks_rows)
-    *flags|= HA_MRR_USE_DEFAULT_IMPL;
-  return ranges_read.dsmrr_info(index, count, keys, parts, size, flags, cost);
+  const ha_rows rows= handler::multi_range_read_info(index, count, keys, parts, size, flags, cost);
+  if (!locks_rows && ha_thd()->variables.optimizer_switch & OPTIMIZER_SWITCH_MRR)
+    *flags&= ~HA_MRR_USE_DEFAULT_IMPL;
+  return rows;
 }
 
 int ha_pantile::multi_range_read_explain_info(uint mode, char *to, size_t size)
 {
-  return ranges_read.dsmrr_explain_info(mode, to, size);
+  static constexpr char text[]= "Rows fetched ahead";
+  if (mode & HA_MRR_USE_DEFAULT_IMPL || size < sizeof text)
+    return 0;
+  memcpy(to, text, sizeof text - 1);
+  return sizeof text - 1;
 }

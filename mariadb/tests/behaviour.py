@@ -293,6 +293,56 @@ def lists_of_keys():
         assert len(found[0][1]) == 76, found[0][1]
 
 
+def joins():
+    """A join that fetches the rows of its next keys ahead finds what one that goes key by key finds."""
+    statements = (
+        "SELECT o.id, c.name FROM orders o JOIN customers c ON c.id = o.customer WHERE o.id < {n}",
+        "SELECT o.id, l.no, l.amount FROM orders o JOIN lines l ON l.id = o.id WHERE o.id BETWEEN 40 AND {n}",
+        "SELECT c.id, o.id FROM customers c JOIN orders o ON o.customer = c.id AND o.place = c.place",
+        "SELECT c.id, o.id FROM customers c LEFT JOIN orders o ON o.customer = c.id AND o.id % 7 = c.id % 7",
+        "SELECT c.id FROM customers c LEFT JOIN orders o ON o.customer = c.id WHERE o.id IS NULL",
+        "SELECT c.id FROM customers c WHERE c.id IN (SELECT o.customer FROM orders o WHERE o.id > 9)",
+        "SELECT c.id FROM customers c WHERE EXISTS (SELECT 1 FROM orders o, lines l WHERE o.customer = c.id AND l.id = o.id AND l.amount > c.id)",
+        "SELECT c.name, SUM(l.amount) FROM customers c JOIN orders o ON o.customer = c.id JOIN lines l ON l.id = o.id GROUP BY c.name",
+        "SELECT c.id, o.id, o.note FROM customers c STRAIGHT_JOIN orders o FORCE INDEX (customer) ON o.customer = c.id AND o.place <> c.place",
+        "SELECT o.id, p.name FROM orders o JOIN places p ON p.name = o.place",
+        "SELECT a.id, b.id FROM orders a JOIN orders b ON b.customer = a.customer AND b.id < a.id - a.id % 5 WHERE a.id < {n}",
+        "SELECT a.id, l.no FROM orders a JOIN lines l ON l.id = a.id AND l.no >= a.id % 4 AND l.amount % 3 <> a.id % 3",
+    )
+    ways = [("off", 2)] + [("on", level) for level in (5, 6, 7, 8)]
+    for parts in ("", " PARTITION BY HASH (id) PARTITIONS 3"):
+        found = {}
+        for engine in ("Pantile", "InnoDB"):
+            a, b = pair(engine)
+            a.do(f"CREATE TABLE customers (id INT PRIMARY KEY, name VARCHAR(20), place VARCHAR(9)) ENGINE={engine}{parts}")
+            a.do(f"CREATE TABLE orders (id INT PRIMARY KEY, customer INT, place VARCHAR(9), note INT, KEY (customer, place), KEY (place)) ENGINE={engine}{parts}")
+            a.do(f"CREATE TABLE `lines` (id INT, no INT, amount INT, PRIMARY KEY (id, no)) ENGINE={engine}{parts}")
+            a.do(f"CREATE TABLE places (name VARCHAR(9), UNIQUE (name)) ENGINE={engine}")
+            a.do("INSERT INTO customers VALUES " + ", ".join(f"({n}, 'name {n % 20}', 'p{n % 4}')" for n in range(0, 120)))
+            customer = lambda n: "NULL" if n % 11 == 0 else n * 15 % 130
+            a.do("INSERT INTO orders VALUES " + ", ".join(f"({n}, {customer(n)}, 'p{n % 5}', {n})" for n in range(400)))
+            a.do("INSERT INTO `lines` VALUES " + ", ".join(f"({n}, {no}, {n + no})" for n in range(400) for no in range(n % 6)))
+            a.do("INSERT INTO places VALUES (NULL), (NULL), ('p1'), ('p2'), ('P4 ')"), a.do("ANALYZE TABLE customers, orders, `lines`, places")
+            # One reads what it has written, the other what was there when it began.
+            a.do("BEGIN"), b.do("BEGIN"), b.do("SELECT COUNT(*) FROM orders, customers, `lines`, places")
+            a.do("UPDATE orders SET customer = customer + 1 WHERE id % 3 = 0"), a.do("DELETE FROM `lines` WHERE amount % 5 = 1")
+            a.do("INSERT INTO orders VALUES (1000, 5, 'p1', 0)"), a.do("DELETE FROM customers WHERE id % 10 = 4")
+            used, in_index = 0, False
+            for session in (a, b):
+                for switch, level in ways:
+                    session.do(f"SET join_cache_level = {level}, optimizer_switch = 'mrr={switch},join_cache_bka={switch},mrr_cost_based=off'")
+                    for n, statement in enumerate(statements):
+                        statement = statement.format(n=350).replace("lines l", "`lines` l").replace("JOIN", "STRAIGHT_JOIN" if n < 3 else "JOIN")
+                        rows = sorted(session.do(statement), key=str)
+                        plan = str(session.do("EXPLAIN " + statement))
+                        used += "BKA" in plan
+                        in_index |= "BKA" in plan and "Using index condition" in plan
+                        same(rows, found.setdefault((session is a, n), rows))
+                        assert rows, statement
+            assert used > 20 and in_index or engine == "InnoDB", (used, in_index)
+            a.do("COMMIT"), b.do("COMMIT"), a.do("DROP TABLE customers, orders, `lines`, places")
+
+
 def numbers():
     a, b = pair("Pantile")
     a.do("CREATE TABLE counted (id INT AUTO_INCREMENT PRIMARY KEY, n INT) ENGINE=Pantile")
@@ -550,7 +600,7 @@ def main():
         cursor.execute(f"CREATE TABLE t_{engine} (id INT PRIMARY KEY, n INT) ENGINE={engine}")
     for check in (read_uncommitted, read_committed, repeatable_read, before_the_first_read, insert_select, serializable, gaps,
                   locking_reads, share_mode, unmatched_rows, deadlocks, kill, savepoints, consistent_snapshots, xa, later_holders, definitions, virtual_columns,
-                  lists_of_keys, numbers, lost_tables,
+                  lists_of_keys, joins, numbers, lost_tables,
                   indexes_after_a_kill, maintenance, tables_of_tables, privileges, garbage_holders, pinned_too_long,
                   full_medium):
         check()

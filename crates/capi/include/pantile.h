@@ -1174,13 +1174,21 @@ int pantile_get(struct pantile_txn *txn,
                 struct pantile_row *row);
 
 // Fetches rows that are read soon: into the processor's caches, or into memory if the database is larger than that.
-// `keys` are `count` primary keys of `key_len` values each, one behind the other; a key may have no row. That is only to
-// save time: many rows are waited for at once, not one after the other. It reads nothing in the sense of isolation.
+// `keys` are `count` primary keys of `key_len` values each, one behind the other, or the first values of primary keys; then
+// the first 16 rows, or less, of each are fetched. A key may have no row. That is only to save time: many rows are waited
+// for at once, not one after the other. It reads nothing in the sense of isolation.
 int pantile_fetch_ahead(struct pantile_txn *txn,
                         const struct pantile_table *table,
                         const struct pantile_value *keys,
                         size_t key_len,
                         size_t count);
+
+// The same for keys of a secondary index, or the first values of them. A join does so with the keys of its next rows.
+int pantile_fetch_ahead_index(struct pantile_txn *txn,
+                              const struct pantile_index *index,
+                              const struct pantile_value *keys,
+                              size_t key_len,
+                              size_t count);
 
 // The same as `pantile_get`, and keeps others from writing the row until the transaction has ended.
 int pantile_get_for_update(struct pantile_txn *txn,

@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::ffi::{CStr, c_char, c_int, c_void};
 
-use pantile::{InFlight, Isolation, RowId, Savepoint, Transaction, TransactionOptions};
+use pantile::{InFlight, Isolation, RowId, Savepoint, Transaction, TransactionOptions, Value};
 
 use crate::database::{pantile_db, pantile_index, pantile_table};
 use crate::error::{
@@ -504,8 +504,9 @@ pub extern "C" fn pantile_get(
 }
 
 /// Fetches rows that are read soon: into the processor's caches, or into memory if the database is larger than that.
-/// `keys` are `count` primary keys of `key_len` values each, one behind the other; a key may have no row. That is only to
-/// save time: many rows are waited for at once, not one after the other. It reads nothing in the sense of isolation.
+/// `keys` are `count` primary keys of `key_len` values each, one behind the other, or the first values of primary keys; then
+/// the first 16 rows, or less, of each are fetched. A key may have no row. That is only to save time: many rows are waited
+/// for at once, not one after the other. It reads nothing in the sense of isolation.
 #[unsafe(no_mangle)]
 pub extern "C" fn pantile_fetch_ahead(
     txn: *mut pantile_txn,
@@ -516,11 +517,33 @@ pub extern "C" fn pantile_fetch_ahead(
 ) -> c_int {
     about(txn, |txn| {
         let table = lent(table, "the table")?;
-        let len = key_len.checked_mul(count).filter(|len| *len > 0 || count == 0);
-        let values = values(keys, len.ok_or_else(|| Failure::misuse("a key has no values"))?)?;
+        let values = keys_of(keys, key_len, count)?;
         let keys: Vec<_> = values.chunks(key_len.max(1)).collect();
         Ok(txn.open()?.fetch_ahead(&table.table, &keys).map(|()| PANTILE_OK)?)
     })
+}
+
+/// The same for keys of a secondary index, or the first values of them. A join does so with the keys of its next rows.
+#[unsafe(no_mangle)]
+pub extern "C" fn pantile_fetch_ahead_index(
+    txn: *mut pantile_txn,
+    index: *const pantile_index,
+    keys: *const pantile_value,
+    key_len: usize,
+    count: usize,
+) -> c_int {
+    about(txn, |txn| {
+        let index = lent(index, "the index")?;
+        let values = keys_of(keys, key_len, count)?;
+        let keys: Vec<_> = values.chunks(key_len.max(1)).collect();
+        Ok(txn.open()?.fetch_ahead_index(&index.index, &keys).map(|()| PANTILE_OK)?)
+    })
+}
+
+/// The values of `count` keys of `len` values each.
+fn keys_of<'a>(keys: *const pantile_value, len: usize, count: usize) -> Result<Vec<Value<'a>>, Failure> {
+    let all = len.checked_mul(count).filter(|all| *all > 0 || count == 0);
+    values(keys, all.ok_or_else(|| Failure::misuse("a key has no values"))?)
 }
 
 /// The same as `pantile_get`, and keeps others from writing the row until the transaction has ended.

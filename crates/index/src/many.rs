@@ -1,7 +1,11 @@
 //! Look-ups whose misses overlap.
 
+use std::ops::Bound;
+
+use crate::batch::Batch;
 use crate::layout::Layout;
-use crate::node::Node;
+use crate::node::{Node, Side};
+use crate::scan::Scan;
 use crate::tree::Tree;
 
 /// Descents that go side by side. More would wait for the processor's fill
@@ -64,6 +68,53 @@ impl<L: Layout> Tree<L> {
         }
     }
 
+    /// Appends to `found` the values of the first entries of ranges, found side by side: at most
+    /// `most` of a range. None of a leaf that changes meanwhile, nor of a range without a lower bound.
+    pub(crate) fn first_values(&self, ranges: &[Scan], most: usize, found: &mut Vec<u64>) {
+        for ranges in ranges.chunks(SIDE_BY_SIDE) {
+            let (mut keys, mut begun) = ([&[][..]; SIDE_BY_SIDE], [0; SIDE_BY_SIDE]);
+            let mut count = 0;
+            for (i, range) in ranges.iter().enumerate() {
+                if let Bound::Included(lower) | Bound::Excluded(lower) = range.lower()
+                    && self.layout.accepts(lower.len())
+                {
+                    keys[i] = lower;
+                    begun[count] = i;
+                    count += 1;
+                }
+            }
+            if count == 0 {
+                continue;
+            }
+            let (mut leaves, mut versions) = ([self.root(); SIDE_BY_SIDE], [STOPPED; SIDE_BY_SIDE]);
+            self.descend_together(&keys, &begun[..count], &mut leaves, &mut versions);
+            for &i in &begun[..count] {
+                self.first_of(leaves[i], versions[i], &ranges[i], most, found);
+            }
+        }
+    }
+
+    /// The values of a range that begins in this leaf.
+    fn first_of(&self, leaf: Node<'_>, version: u64, range: &Scan, most: usize, found: &mut Vec<u64>) {
+        let before = found.len();
+        let (from, to) = range.positions(self, leaf);
+        let goes_on = to == self.layout.count(leaf) && to - from < most;
+        let to = to.min(from.saturating_add(most));
+        found.extend((from..to).map(|pos| self.layout.value(leaf, pos)));
+        let fence = goes_on.then(|| self.fence(leaf, Side::High)).flatten();
+        if !leaf.unchanged(version) {
+            return found.truncate(before);
+        }
+        let Some(fence) = fence else { return };
+        let mut rest = Scan::new(Bound::Included(&fence), range.upper(), range.direction());
+        let (mut batch, mut left) = (Batch::with_limit(most), most - (to - from));
+        while left > 0 && self.scan(&mut rest, None, &mut batch) {
+            let next = batch.len().min(left);
+            found.extend((0..next).map(|pos| batch.value(pos)));
+            left -= next;
+        }
+    }
+
     /// Goes down side by side for the keys whose leaves the directory did not know.
     #[inline(never)]
     fn descend_together<'t>(
@@ -73,7 +124,7 @@ impl<L: Layout> Tree<L> {
         leaves: &mut [Node<'t>; SIDE_BY_SIDE],
         versions: &mut [u64; SIDE_BY_SIDE],
     ) {
-        let (root, mut wanted) = (self.root(), [keys[0]; SIDE_BY_SIDE]);
+        let (root, mut wanted) = (self.root(), [keys[others[0]]; SIDE_BY_SIDE]);
         wanted.iter_mut().zip(others).for_each(|(key, i)| *key = keys[*i]);
         let keys = &wanted[..others.len()];
         let mut descents = Descents { nodes: [root; SIDE_BY_SIDE], versions: [root.version(); SIDE_BY_SIDE] };

@@ -150,7 +150,7 @@ impl Scan {
 
     /// The first and the end position of the leaf's entries in the range.
     #[inline]
-    fn positions<L: Layout>(&self, tree: &Tree<L>, leaf: Node<'_>) -> (usize, usize) {
+    pub(crate) fn positions<L: Layout>(&self, tree: &Tree<L>, leaf: Node<'_>) -> (usize, usize) {
         let find = |edge: &Edge| tree.layout.find(leaf, &edge.key);
         let from = match self.lower.kind {
             EdgeKind::Unbounded => 0,

@@ -176,6 +176,11 @@ static void cursors(pantile_db *db, pantile_table *table) {
     pantile_names_free(indexes);
     pantile_value one = pantile_int(1);
     pantile_range ones = {{PANTILE_INCLUDED, &one, 1}, {PANTILE_INCLUDED, &one, 1}, false, 0};
+    pantile_value groups[] = {one, pantile_int(7), pantile_int(-3)}, name = pantile_text("x");
+    OK(pantile_fetch_ahead_index(txn, by_group, groups, 1, 3));
+    OK(pantile_fetch_ahead_index(txn, by_group, NULL, 1, 0));
+    FAILS(PANTILE_BAD_VALUE, pantile_fetch_ahead_index(txn, by_group, &name, 1, 1));
+    FAILS(PANTILE_MISUSE, pantile_fetch_ahead_index(txn, by_group, groups, 0, 3));
     OK(pantile_scan_index(txn, by_group, &ones, &cursor));
     EXPECT(read_all(txn, cursor) == 57);
 

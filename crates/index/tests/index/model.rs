@@ -4,7 +4,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use crate::common::{Key, Model, check, expected, new_index, scan_all, steps};
-use pantile_index::{Direction, Finger, Index, Insert, NodeArena, Parts};
+use pantile_index::{Direction, Finger, Index, Insert, NodeArena, Parts, Scan};
 use pantile_testkit::{Random, mix};
 
 /// A source of keys. Many keys are drawn more than once.
@@ -70,6 +70,18 @@ fn check_many(index: &Index, model: &Model, rng: &mut Random, source: KeySource)
     let mut found = vec![Some(u64::MAX); keys.len()];
     index.get_many(&slices, &mut found);
     assert!(found.iter().zip(&keys).all(|(found, key)| *found == model.get(key).copied()), "{keys:?}");
+    // The first entries of ranges that begin at these keys, alone and side by side.
+    let between = |(a, b)| Scan::new(Bound::Included(a), Bound::Excluded(b), Direction::Forward);
+    let ranges: Vec<_> = slices.iter().copied().zip(slices.iter().rev().copied()).map(between).collect();
+    let most = 1 + rng.below(60) as usize;
+    let firsts = ranges.iter().zip(&keys).flat_map(|(range, key)| {
+        let upper = range.upper().map(<[u64]>::to_vec);
+        let all = expected(model, &Bound::Included(key.clone()), &upper, Direction::Forward);
+        all.into_iter().take(most).map(|(_, value)| value)
+    });
+    let mut found = Vec::new();
+    index.first_values(&ranges, most, &mut found);
+    assert!(firsts.eq(found), "{ranges:?}");
 }
 
 fn step(

@@ -1,15 +1,17 @@
 //! Reading several rows at once, ahead of their use.
 
 use pantile_base::{Timestamp, TupleId, prefetch};
-use pantile_index::Index as Tree;
+use pantile_index::{Index as Tree, Scan as Walk};
 use smallvec::SmallVec;
 
 use crate::engine::anchor::Anchor;
-use crate::engine::table::{Table, TableInner};
+use crate::engine::table::{Index, IndexInner, Table, TableInner};
 use crate::transactions::read::set_point_key;
+use crate::transactions::steps::{tree_of, walk};
 use crate::transactions::transaction::Transaction;
 use crate::types::error::Result;
 use crate::types::key::Key;
+use crate::types::range::Range;
 use crate::types::row::Row;
 use crate::types::value::Value;
 
@@ -97,7 +99,8 @@ impl Transaction {
     }
 
     /// Fetches rows that are read soon, each by a call of its own: into the processor's caches, or into
-    /// memory if the database is larger than that. A key may have no row.
+    /// memory if the database is larger than that. A key may have no row. It may also be the first values of
+    /// primary keys; then the first 16 rows, or less, of those that begin with them are fetched.
     ///
     /// That is only to save time, where [`get_many`](Transaction::get_many) is no way to put it. It reads nothing in
     /// the sense of isolation, and nothing keeps what it has fetched where it is.
@@ -118,6 +121,10 @@ impl Transaction {
     /// ```
     pub fn fetch_ahead<'v, K: AsRef<[Value<'v>]>>(&self, table: &Table, keys: &[K]) -> Result<()> {
         let inner = &*table.inner;
+        let whole = inner.schema().primary_key.len();
+        if keys.iter().any(|key| key.as_ref().len() < whole) {
+            return self.fetch_ranges(inner, None, keys);
+        }
         self.check_table(inner)?;
         if self.core.store.may_wait() {
             return self.fetch_keys(inner, keys);
@@ -125,6 +132,58 @@ impl Transaction {
         let at = self.statement();
         for together in keys.chunks(TOGETHER) {
             self.look_up(inner, &Keys::of(inner, together)?, at);
+        }
+        Ok(())
+    }
+
+    /// The same for keys of a secondary index, or the first values of them: fetches the first 16 rows,
+    /// or less, of each. A join does so with the keys of its next rows.
+    ///
+    /// # Errors
+    /// As [`Transaction::scan_index`].
+    ///
+    /// ```
+    /// # use pantile::*;
+    /// # let db = Options::new().medium(MediumKind::Dram).open("unused")?;
+    /// # let def = TableDef::new("orders").column("id", Type::U64).column("customer", Type::U64);
+    /// # let t = db.create_table(def.primary_key(["id"]).index(IndexDef::new("customer", ["customer"])))?;
+    /// # db.run(|txn| (0..100u64).try_for_each(|n| txn.insert(&t, &[n.into(), (n / 4).into()])))?;
+    /// let (txn, of_customer) = (db.begin_read()?, t.index("customer")?);
+    /// let customers = [[Value::UInt(3)], [Value::UInt(11)]];
+    /// txn.fetch_ahead_index(&of_customer, &customers)?;
+    /// for customer in customers {
+    ///     assert_eq!(txn.scan_index(&of_customer, Range::prefix(&customer))?.count(), 4);
+    /// }
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn fetch_ahead_index<'v, K: AsRef<[Value<'v>]>>(&self, index: &Index, keys: &[K]) -> Result<()> {
+        self.fetch_ranges(&index.table.inner, Some(&index.inner), keys)
+    }
+
+    /// Fetches the first rows of each of these keys.
+    fn fetch_ranges<'v, K: AsRef<[Value<'v>]>>(
+        &self,
+        table: &TableInner,
+        index: Option<&IndexInner>,
+        keys: &[K],
+    ) -> Result<()> {
+        self.check_table(table)?;
+        self.core.ready(table)?;
+        let (at, may_wait) = (self.statement(), self.core.store.may_wait());
+        let mut tuples = Vec::new();
+        for together in keys.chunks(TOGETHER) {
+            let mut walks: SmallVec<[Walk; TOGETHER]> = SmallVec::new();
+            for key in together {
+                walks.push(walk(table, index, Range::prefix(key.as_ref()))?);
+            }
+            tree_of(table, index).first_values(&walks, TOGETHER, &mut tuples);
+            if !may_wait {
+                tuples.iter().for_each(|tuple| self.prefetch_tuple(table, TupleId(*tuple), at));
+                tuples.drain(..).for_each(|tuple| self.prefetch_version(table, TupleId(tuple)));
+            }
+        }
+        if may_wait {
+            self.fetch(table, tuples.into_iter());
         }
         Ok(())
     }

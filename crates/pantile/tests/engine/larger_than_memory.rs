@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use pantile_media::{DramMedium, MapOptions, Reads};
 
-use pantile::{Database, Medium, Options, Range, Table, TableDef, Type, Value};
-use pantile_testkit::{Heard, HeardMedium};
+use pantile::{Database, Error, IndexDef, Medium, Options, Range, Table, TableDef, Transaction, Type, Value};
+use pantile_testkit::{Heard, HeardMedium, fails};
 
 /// A medium, and what it has been told about reads.
 struct Advised {
@@ -57,7 +57,7 @@ fn load(db: &Database) -> Table {
     let def = TableDef::new("t").column("id", Type::U64).column("data", Type::Bytes(1000));
     let table = db.create_table(def.primary_key(["id"])).expect("create");
     for first in (0..1000u64).step_by(100) {
-        let put = |txn: &mut pantile::Transaction| {
+        let put = |txn: &mut Transaction| {
             (first..first + 100).try_for_each(|id| txn.insert(&table, &[id.into(), Value::Bytes(&[7; 1000])]))
         };
         db.run(put).expect("load");
@@ -125,6 +125,46 @@ fn rows_that_are_asked_for_together_are_fetched_before_the_first_is_read() {
     assert!(far > near + 500_000, "{fetched:?}");
     // What follows is of single rows that lie across pages.
     assert!(fetched[2..].iter().all(|&(offset, len)| offset % 4096 + len > 4096), "{fetched:?}");
+}
+
+#[test]
+fn the_rows_of_a_join_are_fetched_before_the_first_is_read() {
+    let medium = Advised::cached_in(1 << 20);
+    let db = open(&medium);
+    let by_group = IndexDef::new("by_group", ["group"]);
+    let def =
+        TableDef::new("t").column("major", Type::U64).column("minor", Type::U64).column("group", Type::U64);
+    let def = def.column("data", Type::Bytes(1000)).primary_key(["major", "minor"]).index(by_group);
+    let table = db.create_table(def).expect("create");
+    for major in 0..200u64 {
+        let row = |minor: u64| [major.into(), minor.into(), (major % 50).into(), Value::Bytes(&[7; 1000])];
+        db.run(|txn| txn.insert_many(&table, (0..5).map(row))).expect("insert");
+    }
+    let (by_group, txn) = (table.index("by_group").expect("index"), db.begin_read().expect("begin"));
+    medium.heard();
+    // The first values of primary keys; five rows each lie side by side. One is not there.
+    let majors = [[Value::UInt(190)], [Value::UInt(3)], [Value::UInt(1000)]];
+    txn.fetch_ahead(&table, &majors).expect("fetch");
+    let fetched = medium.fetched();
+    let [(near, near_len), (far, far_len)] = fetched[..] else { panic!("{fetched:?}") };
+    assert!(near_len > 5_000 && far_len > 5_000 && far > near + 500_000, "{fetched:?}");
+    // Four times five rows in different places have a group.
+    txn.fetch_ahead_index(&by_group, &[[Value::UInt(7)], [Value::UInt(77)]]).expect("fetch");
+    let fetched = medium.fetched();
+    assert!(fetched.iter().map(|&(_, len)| len).sum::<u64>() > 15_000 && fetched.len() <= 4, "{fetched:?}");
+    assert_eq!(medium.fetched(), []);
+    // Nothing has been read: what others then write is no conflict.
+    let mut reader = db.begin().expect("begin");
+    reader.fetch_ahead(&table, &majors).expect("fetch");
+    reader.fetch_ahead_index(&by_group, &[[Value::UInt(3)]]).expect("fetch");
+    let mut older = db.begin().expect("begin");
+    let change = |txn: &mut Transaction, major: u64| {
+        txn.update(&table, &[major.into(), 0u64.into()], &[("group", 9u64.into())])
+    };
+    assert!(change(&mut older, 3).expect("update") && change(&mut reader, 190).expect("update"));
+    older.commit().expect("commit");
+    reader.commit().expect("commit");
+    fails!(txn.fetch_ahead_index(&by_group, &[[Value::Str("x")]]), Error::WrongType { .. }, "group",);
 }
 
 #[test]
