@@ -114,21 +114,22 @@ impl<'a> Content<'a> {
         (u32_at(self.bytes, 16) >> LEN_BITS) as u8
     }
 
+    /// The bytes of its row, which need not be there ([`Store::content_header`](crate::Store::content_header)).
     #[inline]
-    fn len(&self) -> usize {
+    pub fn row_len(&self) -> usize {
         row_len(u32_at(self.bytes, 16))
     }
 
     /// The row.
     #[inline]
     pub fn row(&self) -> &'a [u8] {
-        &self.bytes[HEADER_BYTES..HEADER_BYTES + self.len()]
+        &self.bytes[HEADER_BYTES..HEADER_BYTES + self.row_len()]
     }
 
     /// The content in a slot, if the slot holds a valid content of the block
     /// generation with this seed.
     pub(crate) fn valid_in(slot: &'a [u8], seed: u64, address: Address) -> Option<Self> {
-        let len = HEADER_BYTES + Self::new(slot).len();
+        let len = HEADER_BYTES + Self::new(slot).row_len();
         let content = Self::new(slot.get(..len)?);
         content.is_valid(seed, address).then_some(content)
     }
@@ -136,7 +137,7 @@ impl<'a> Content<'a> {
     /// Whether the bytes are a content that was written at `address` in the
     /// generation of its block with this seed.
     pub(crate) fn is_valid(&self, seed: u64, address: Address) -> bool {
-        let end = HEADER_BYTES + self.len();
+        let end = HEADER_BYTES + self.row_len();
         // One blank slot in 4,000 million has a checksum of zero.
         let is_blank = self.timestamp() == Timestamp::ZERO && !self.flags().is_void();
         !is_blank

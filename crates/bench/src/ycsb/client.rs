@@ -175,16 +175,20 @@ impl Client {
         }
     }
 
-    /// The operations, with one call for all reads and one for all changes.
+    /// The operations, with one call for all reads, one for all updates and one for all changes.
     fn run_together(&mut self, txn: &mut Transaction) -> Result<()> {
         let mut batch = std::mem::take(&mut self.batch);
         batch.clear();
         for n in 0..self.ops.len() {
             match self.ops[n] {
                 Op::Read(key) => batch.reads.push([Value::UInt(key)]),
-                op @ (Op::Update(key, _) | Op::Rmw(key, _)) => {
-                    batch.changes.push(Change { key, op, found: false });
+                Op::Update(key, word) => {
+                    batch.updated.push([Value::UInt(key)]);
+                    batch.fields.extend_from_slice(write_word(&mut self.field, word));
+                }
+                Op::Rmw(key, word) => {
                     batch.changed.push([Value::UInt(key)]);
+                    batch.words.push(word);
                 }
                 op => self.run(txn, op)?,
             }
@@ -195,21 +199,32 @@ impl Client {
                 self.expect(*key, row.is_some())?;
             }
         }
-        let Batch { changes, changed, .. } = &mut batch;
-        let field = &mut self.field;
-        txn.modify_many(&self.table, changed, |n, row| {
-            let Change { op, found, .. } = &mut changes[n];
-            *found = true;
-            match *op {
-                Op::Rmw(_, change) => change_word(row, change, field)?,
-                Op::Update(_, word) => row.set(FIELD, write_word(field, word).into())?,
-                _ => return Ok(false),
-            }
-            Ok(true)
-        })?;
-        changes.iter().try_for_each(|change| self.expect(change.key, change.found))?;
+        if !batch.updated.is_empty() {
+            let fields = batch.fields.chunks(self.field.len());
+            let change = |(key, field)| (key, [(FIELD, Value::Bytes(field))]);
+            let changes: Vec<_> = batch.updated.iter().zip(fields).map(change).collect();
+            let found = txn.update_many(&self.table, &changes)?;
+            self.expect_all(&batch.updated, found)?;
+        }
+        if !batch.changed.is_empty() {
+            let (field, words) = (&mut self.field, &batch.words);
+            let found = txn.modify_many(&self.table, &batch.changed, |n, row| {
+                change_word(row, words[n], field).map(|()| true)
+            })?;
+            self.expect_all(&batch.changed, found)?;
+        }
         self.batch = batch;
         Ok(())
+    }
+
+    /// A call has found this many of these keys.
+    fn expect_all(&self, keys: &[[Value<'_>; 1]], found: u64) -> Result<()> {
+        let is_loaded = |key: &&[Value<'_>; 1]| matches!(key, [Value::UInt(key)] if *key < self.loaded);
+        let least = keys.iter().filter(is_loaded).count() as u64;
+        match found >= least {
+            true => Ok(()),
+            false => Err(Error::Missing { what: "a tuple", key: format!("one of {keys:?}") }),
+        }
     }
 }
 
@@ -217,22 +232,21 @@ impl Client {
 #[derive(Default)]
 struct Batch {
     reads: Vec<[Value<'static>; 1]>,
-    changes: Vec<Change>,
-    /// Their keys.
+    updated: Vec<[Value<'static>; 1]>,
+    /// Their fields, one behind the other.
+    fields: Vec<u8>,
     changed: Vec<[Value<'static>; 1]>,
-}
-
-struct Change {
-    key: u64,
-    op: Op,
-    found: bool,
+    /// What their first words are changed by.
+    words: Vec<u64>,
 }
 
 impl Batch {
     fn clear(&mut self) {
         self.reads.clear();
-        self.changes.clear();
+        self.updated.clear();
+        self.fields.clear();
         self.changed.clear();
+        self.words.clear();
     }
 }
 

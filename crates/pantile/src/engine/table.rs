@@ -190,6 +190,18 @@ impl IndexInner {
         key.set_indexed(row, &self.key_columns)
     }
 
+    /// Whether two rows are known to have the same key, or both none, without building it.
+    #[inline]
+    pub fn is_same_key(&self, a: &Encoded<'_>, b: &Encoded<'_>) -> bool {
+        let is_same = |id: &usize| {
+            let column = &a.schema.columns[*id];
+            a.raw(column) == b.raw(column)
+                && a.is_null(column) == b.is_null(column)
+                && a.is_out_of_line(column) == b.is_out_of_line(column)
+        };
+        std::ptr::eq(a.schema, b.schema) && self.columns.iter().all(is_same)
+    }
+
     /// The columns of its key, by which its entries are in order.
     pub fn key_columns(&self) -> &[KeyColumn] {
         &self.key_columns

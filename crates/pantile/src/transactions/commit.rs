@@ -170,7 +170,7 @@ impl Transaction {
                 Pending::Row { .. } => true,
                 // A row that was inserted and deleted again needs no content.
                 Pending::Tombstone => {
-                    !write.base.is_none() && !core.store.content(write.base).flags().is_tombstone()
+                    !write.base.is_none() && !core.store.content_header(write.base).flags().is_tombstone()
                 }
             }
         }));
@@ -310,7 +310,7 @@ impl Transaction {
                 count_rows(write.table, i64::from(is_row));
                 continue;
             }
-            let old = store.content(write.base);
+            let old = store.content_header(write.base);
             assert!(old.timestamp() < commit_ts, "chains run from newest to oldest (I-2)");
             if write.has_chain() {
                 store.set_link(address, write.base, old.timestamp());
@@ -327,7 +327,7 @@ impl Transaction {
             count_rows(write.table, i64::from(is_row) - i64::from(was_row));
             if was_row {
                 change.tuples -= 1;
-                change.live_bytes -= (old.row().len() + HEADER_BYTES) as i64;
+                change.live_bytes -= (old.row_len() + HEADER_BYTES) as i64;
             }
         }
         tables[table as usize].table.rows.change(slot, more);

@@ -33,17 +33,23 @@ impl Transaction {
         let (mut old, mut new) = (Key::default(), Key::default());
         let ts = self.ts;
         for index in indexes.iter().filter(|i| i.is_of(ts)) {
-            let had = match self.current(table, held) {
-                Seen::Row(row) => index.set_key(&row, &mut old),
-                Seen::Absent | Seen::Gone => false,
+            let before = match self.current(table, held) {
+                Seen::Row(row) => Some(row),
+                Seen::Absent | Seen::Gone => None,
             };
-            let has = match pending {
+            let after = match pending {
                 Pending::Row { start, len, layout } => {
-                    let row = table.row_in(layout, &self.buffers.rows[start..start + len as usize]);
-                    index.set_key(&row, &mut new)
+                    Some(table.row_in(layout, &self.buffers.rows[start..start + len as usize]))
                 }
-                Pending::Tombstone | Pending::Nothing => false,
+                Pending::Tombstone | Pending::Nothing => None,
             };
+            if let (Some(before), Some(after)) = (&before, &after)
+                && index.is_same_key(before, after)
+            {
+                continue;
+            }
+            let had = before.is_some_and(|row| index.set_key(&row, &mut old));
+            let has = after.is_some_and(|row| index.set_key(&row, &mut new));
             if had {
                 old.push_tuple(write.tuple.0);
             }

@@ -318,7 +318,10 @@ impl Transaction {
 
     /// The `begin_ts` of a version; zero if there is none.
     pub(super) fn begin_of(&self, version: Address) -> Timestamp {
-        if version.is_none() { Timestamp::ZERO } else { self.core.store.content(version).timestamp() }
+        match version.is_none() {
+            true => Timestamp::ZERO,
+            false => self.core.store.content_header(version).timestamp(),
+        }
     }
 
     fn add_write(&mut self, used: u32, tuple: TupleId, base: Address, base_ts: Timestamp) -> Held {
@@ -356,6 +359,17 @@ impl Transaction {
         let finger = Finger::default();
         tables.push(TableUse { indexes: table.indexes(), indexes_version: version, finger, table });
         tables.len() as u32 - 1
+    }
+
+    /// Whether [`Transaction::current`] is a row. Only that is looked at.
+    pub(super) fn is_row(&self, held: Held) -> bool {
+        let write = &self.buffers.writes[held.write as usize];
+        match write.pending {
+            Pending::Nothing if write.base.is_none() => false,
+            Pending::Nothing => !self.core.store.content_header(write.base).flags().is_tombstone(),
+            Pending::Row { .. } => true,
+            Pending::Tombstone => false,
+        }
     }
 
     /// The row as it is now: as this transaction has written it, or else the

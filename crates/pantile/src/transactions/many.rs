@@ -144,7 +144,9 @@ impl Transaction {
         C: ColumnRef,
     {
         let keys: Vec<_> = changes.iter().map(|(key, _)| key.as_ref()).collect();
-        self.modify_many(table, &keys, |n, row| row.set_all(changes[n].1.as_ref()).map(|()| true))
+        self.write_many(table, &keys, |txn, n, which| {
+            txn.update_held(table, which, keys[n], changes[n].1.as_ref())
+        })
     }
 
     /// Locks the rows with these primary keys and lets `edit` read and change each, as
@@ -161,40 +163,51 @@ impl Transaction {
         keys: &[K],
         mut edit: impl FnMut(usize, &mut RowEdit<'_>) -> Result<bool>,
     ) -> Result<u64> {
+        self.write_many(table, keys, |txn, n, which| txn.modify_held(table, which, |row| edit(n, row)))
+    }
+
+    /// Writes the rows with these keys by `write`, which is given the number of each. Returns how many it has
+    /// found.
+    fn write_many<'v, K: AsRef<[Value<'v>]>>(
+        &mut self,
+        table: &Table,
+        keys: &[K],
+        mut write: impl FnMut(&mut Self, usize, Which<'_>) -> Result<bool>,
+    ) -> Result<u64> {
         self.begin_write();
         let undo = self.buffers.undo.len();
-        let mut changed = 0;
+        let mut written = 0;
         for (chunk, together) in keys.chunks(TOGETHER).enumerate() {
-            let outcome = self.modify_together(table, together, |n, row| edit(chunk * TOGETHER + n, row));
+            let outcome =
+                self.write_together(table, together, |txn, n, which| write(txn, chunk * TOGETHER + n, which));
             match outcome {
-                Ok(more) => changed += more,
+                Ok(more) => written += more,
                 Err(error) => {
                     self.undo_to(undo);
                     return Err(error);
                 }
             }
         }
-        Ok(changed)
+        Ok(written)
     }
 
-    fn modify_together<'v, K: AsRef<[Value<'v>]>>(
+    fn write_together<'v, K: AsRef<[Value<'v>]>>(
         &mut self,
         table: &Table,
         keys: &[K],
-        mut edit: impl FnMut(usize, &mut RowEdit<'_>) -> Result<bool>,
+        mut write: impl FnMut(&mut Self, usize, Which<'_>) -> Result<bool>,
     ) -> Result<u64> {
         self.check_write(&table.inner)?;
         let keys = Keys::of(&table.inner, keys)?;
         let at = self.statement();
         let tuples = self.look_up(&table.inner, &keys, at);
-        let mut changed = 0;
+        let mut written = 0;
         for (n, (key, tuple)) in keys.iter().zip(tuples).enumerate() {
             self.check_memory(Adds::Version)?;
             let which = Which::Key(key, tuple.filter(|_| self.reads_still(at)));
-            let is_changed = self.or_undo(|txn| txn.modify_held(table, which, |row| edit(n, row)))?;
-            changed += u64::from(is_changed);
+            written += u64::from(self.or_undo(|txn| write(txn, n, which))?);
         }
-        Ok(changed)
+        Ok(written)
     }
 
     /// Deletes the rows of a range of primary keys. Returns how many there were.

@@ -138,7 +138,68 @@ impl Transaction {
         key: &[Value<'_>],
         changes: &[(C, Value<'_>)],
     ) -> Result<bool> {
-        self.modify(table, key, |row| row.set_all(changes).map(|()| true))
+        self.begin_write();
+        self.check_write(&table.inner)?;
+        self.check_memory(Adds::Version)?;
+        let words = self.point_key(&table.inner, key)?;
+        self.or_undo(|txn| txn.update_held(table, Which::Key(words.words(), None), key, changes))
+    }
+
+    /// Changes columns of the row with this key. `which` says the same as `key`.
+    pub(super) fn update_held<C: ColumnRef>(
+        &mut self,
+        table: &Table,
+        which: Which<'_>,
+        key: &[Value<'_>],
+        changes: &[(C, Value<'_>)],
+    ) -> Result<bool> {
+        match key.len() + changes.len() == table.columns.len() && self.are_all(table, changes) {
+            true => self.overwrite_held(table, which, key, changes),
+            false => self.modify_held(table, which, |row| row.set_all(changes).map(|()| true)),
+        }
+    }
+
+    /// Whether as many changes as there are columns beside the key leave nothing of the old row.
+    fn are_all<C: ColumnRef>(&self, table: &Table, changes: &[(C, Value<'_>)]) -> bool {
+        let schema = &table.inner.layouts_at(self.writes_at()).latest;
+        let mut seen = 0u64;
+        let mut is_new = |id: usize| {
+            let bit = 1u64.checked_shl(id as u32).unwrap_or_default();
+            let is_new = bit != 0 && seen & bit == 0 && !schema.primary_key.contains(&id);
+            seen |= bit;
+            is_new
+        };
+        let is_other = |(column, _): &(C, _)| column.resolve(&table.columns, "").is_ok_and(&mut is_new);
+        schema.variable == 0 && table.columns.are_those_of(schema) && changes.iter().all(is_other)
+    }
+
+    /// Puts a row in the place of the one with this key, without a look at its values. The changes
+    /// are those of all other columns.
+    fn overwrite_held<C: ColumnRef>(
+        &mut self,
+        table: &Table,
+        which: Which<'_>,
+        key: &[Value<'_>],
+        changes: &[(C, Value<'_>)],
+    ) -> Result<bool> {
+        let inner = &*table.inner;
+        self.check_columns(inner, &table.columns)?;
+        let Some(held) = self.hold_present(inner, which)? else {
+            return Ok(false);
+        };
+        let schema = &inner.layouts_at(self.writes_at()).latest;
+        let start = self.buffers.rows.len();
+        let changed = changes
+            .iter()
+            .filter_map(|(column, value)| Some((column.resolve(&table.columns, &schema.name).ok()?, *value)));
+        let values = schema.primary_key.iter().copied().zip(key.iter().copied()).chain(changed);
+        if let Err(error) = encoding::encode_fixed(schema, values, &mut self.buffers.rows) {
+            self.buffers.rows.truncate(start);
+            return Err(error);
+        }
+        let len = (self.buffers.rows.len() - start) as u32;
+        self.set_pending(inner, held, Pending::Row { start, len, layout: schema.layout })?;
+        Ok(true)
     }
 
     /// Locks the row with this primary key and lets `edit` read and change it.
@@ -179,7 +240,7 @@ impl Transaction {
             Which::Row(id) => self.hold_row(table, id)?,
         };
         let Some(held) = held else { return Ok(None) };
-        if matches!(self.current(table, held), Seen::Row(_)) {
+        if self.is_row(held) {
             return Ok(Some(held));
         }
         if let Which::Key(key, _) = which {

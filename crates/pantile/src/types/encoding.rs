@@ -52,7 +52,7 @@ fn encode_values<'a>(
     move_out: impl FnMut(&'a [u8]) -> u64,
 ) -> Result<()> {
     if schema.variable == 0 {
-        return encode_fixed(schema, value, out);
+        return encode_fixed(schema, (0..schema.columns.len()).map(|id| (id, value(id))), out);
     }
     for id in (0..schema.columns.len()).filter(|id| schema.columns[*id].is_stored()) {
         check(schema, id, &value(id))?;
@@ -60,14 +60,19 @@ fn encode_values<'a>(
     encode_stored(schema, |id| Stored::of(value(id)), out, move_out)
 }
 
-/// The same in a layout in which all columns are of fixed length.
-fn encode_fixed<'a>(schema: &Schema, value: impl Fn(usize) -> Value<'a>, out: &mut Vec<u8>) -> Result<()> {
+/// Appends a row of a layout in which all columns are of fixed length. Each column that is stored has one of
+/// the values, which go by ids.
+pub(crate) fn encode_fixed<'a>(
+    schema: &Schema,
+    values: impl Iterator<Item = (usize, Value<'a>)>,
+    out: &mut Vec<u8>,
+) -> Result<()> {
     let start = out.len();
     out.resize(start + schema.heap_at, 0);
     let row = &mut out[start..];
-    for (id, column) in schema.columns.iter().enumerate() {
+    for (id, value) in values {
+        let column = &schema.columns[id];
         let ColumnLocation::Fixed(at) = column.place else { continue };
-        let value = value(id);
         check(schema, id, &value)?;
         match value {
             Value::Null => put_bit(row, 0, column.null_bit, true),

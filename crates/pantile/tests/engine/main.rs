@@ -36,6 +36,7 @@ mod many;
 mod memory_limit;
 mod migrations;
 mod model;
+mod overwriting;
 mod prepared;
 mod prepared_cuts;
 mod price;
