@@ -229,7 +229,8 @@ private:
   range_seq_t server_sequence= nullptr;
   std::vector<Taken_range> taken_ranges;
   size_t ranges_taken= 0, ranges_read= 0, taken_at_once= 0;
-  bool (*skips_row)(range_seq_t, range_id_t)= nullptr;
+  /* The rows are for a join by batched key access. */
+  bool joins= false;
 
   uint64_t row_id= 0;
   std::string message;

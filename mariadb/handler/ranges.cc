@@ -79,26 +79,27 @@ int ha_pantile::multi_range_read_init(RANGE_SEQ_IF *ranges, void *parameter, uin
                                       HANDLER_BUFFER *buffer)
 {
   handler::multi_range_read_init(ranges, parameter, count, mode, buffer);
-  skips_row= nullptr;
-  if (count < 2)
-    return 0;
+  joins= !(mode & HA_MRR_USE_DEFAULT_IMPL);
   server_ranges= mrr_funcs;
   server_sequence= mrr_iter;
+  if (count < 2)
+    return 0;
   ranges_read= ranges_taken= taken_at_once= 0;
-  /* A join looks at a condition of both its tables as soon as a row is there. */
-  if (!(mode & HA_MRR_USE_DEFAULT_IMPL))
-    skips_row= server_ranges.skip_index_tuple;
   mrr_funcs.next= next_range;
   mrr_iter= this;
   return 0;
 }
 
+/* A join looks at a condition of both its tables as soon as a row is there. It takes errors for the end of the rows, so
+ * they are reported here. */
 int ha_pantile::multi_range_read_next(range_id_t *range)
 {
   int failed;
   do
     failed= handler::multi_range_read_next(range);
-  while (!failed && skips_row && skips_row(server_sequence, *range));
+  while (!failed && joins && server_ranges.skip_index_tuple && server_ranges.skip_index_tuple(server_sequence, *range));
+  if (joins && failed && failed != HA_ERR_END_OF_FILE && failed != HA_ERR_KEY_NOT_FOUND)
+    print_error(failed, MYF(0));
   return failed;
 }
 

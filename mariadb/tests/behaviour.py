@@ -305,6 +305,7 @@ def joins():
         "SELECT c.id FROM customers c WHERE EXISTS (SELECT 1 FROM orders o, lines l WHERE o.customer = c.id AND l.id = o.id AND l.amount > c.id)",
         "SELECT c.name, SUM(l.amount) FROM customers c JOIN orders o ON o.customer = c.id JOIN lines l ON l.id = o.id GROUP BY c.name",
         "SELECT c.id, o.id, o.note FROM customers c STRAIGHT_JOIN orders o FORCE INDEX (customer) ON o.customer = c.id AND o.place <> c.place",
+        "SELECT c.id, o.id, o.note FROM customers c STRAIGHT_JOIN orders o FORCE INDEX (customer) ON o.customer = c.id AND o.place <> c.place WHERE c.id > 14 AND c.id < 16",
         "SELECT o.id, p.name FROM orders o JOIN places p ON p.name = o.place",
         "SELECT a.id, b.id FROM orders a JOIN orders b ON b.customer = a.customer AND b.id < a.id - a.id % 5 WHERE a.id < {n}",
         "SELECT a.id, l.no FROM orders a JOIN lines l ON l.id = a.id AND l.no >= a.id % 4 AND l.amount % 3 <> a.id % 3",
@@ -330,7 +331,9 @@ def joins():
             used, in_index = 0, False
             for session in (a, b):
                 for switch, level in ways:
-                    session.do(f"SET join_cache_level = {level}, optimizer_switch = 'mrr={switch},join_cache_bka={switch},mrr_cost_based=off'")
+                    # The smallest buffer has room for a few rows, so that some of its fillings are of one row.
+                    size = 262144 if level % 2 else 128
+                    session.do(f"SET join_buffer_size = {size}, join_cache_level = {level}, optimizer_switch = 'mrr={switch},join_cache_bka={switch},mrr_cost_based=off'")
                     for n, statement in enumerate(statements):
                         statement = statement.format(n=350).replace("lines l", "`lines` l").replace("JOIN", "STRAIGHT_JOIN" if n < 3 else "JOIN")
                         rows = sorted(session.do(statement), key=str)
@@ -561,6 +564,14 @@ def pinned_too_long():
     # In the middle of a statement, too.
     b.do("BEGIN"), b.do("SELECT n FROM {t}")
     answer = b.later("SELECT SLEEP(2), n FROM {t}")
+    a.do("UPDATE big SET n = n + 1")
+    same(answer(), -4060), same(b.do("SELECT COUNT(*) FROM {t}"), [(3,)])
+    # And of a join, which takes what is not an error to the server for the end of the rows.
+    b.do("SET join_cache_level = 6, optimizer_switch = 'mrr=on,join_cache_bka=on,mrr_cost_based=off'")
+    join = "SELECT l.n, r.n FROM {t} l STRAIGHT_JOIN {t} r FORCE INDEX (PRIMARY) ON r.id = l.id WHERE SLEEP(1) = 0"
+    assert "BKA" in str(b.do("EXPLAIN " + join)), b.do("EXPLAIN " + join)
+    b.do("BEGIN"), b.do("SELECT n FROM {t}")
+    answer = b.later(join)
     a.do("UPDATE big SET n = n + 1")
     same(answer(), -4060), same(b.do("SELECT COUNT(*) FROM {t}"), [(3,)])
     # By bytes.

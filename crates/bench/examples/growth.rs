@@ -138,12 +138,13 @@ fn indexes(count: usize, time: Duration) -> Result<()> {
         })
     };
     let (other, indexed) = (update(COLUMNS + 1)?, update(1)?);
-    let mut last = next;
-    let delete = each(time, OPS, || {
-        // Those that were inserted, the last first; there are as many as time allowed.
-        last = last.saturating_sub(OPS);
-        db.run(|txn| (last..last + OPS).try_for_each(|id| txn.delete(&table, &[id.into()]).map(drop)))
-    })?;
+    // The last first, until time is up or none is left.
+    let (began, mut last) = (Instant::now(), next);
+    while last >= OPS && began.elapsed() < time {
+        last -= OPS;
+        db.run(|txn| (last..last + OPS).try_for_each(|id| txn.delete(&table, &[id.into()]).map(drop)))?;
+    }
+    let delete = began.elapsed().as_secs_f64() * 1e6 / (next - last) as f64;
     println!("{insert:.2} {other:.2} {indexed:.2} {delete:.2}");
     Ok(())
 }

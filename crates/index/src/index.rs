@@ -119,7 +119,7 @@ impl Index {
     /// Appends to `found` the values of the first entries of ranges that go forward, at most `most` of
     /// each, looked up side by side. Only to bring in what they lead to: beside writers, some of the
     /// entries may be missing.
-    pub fn first_values(&self, ranges: &[Scan], most: usize, found: &mut Vec<u64>) {
+    pub fn first_values(&self, ranges: &mut [Scan], most: usize, found: &mut Vec<u64>) {
         dispatch!(self, tree => tree.first_values(ranges, most, found));
     }
 

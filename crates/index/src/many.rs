@@ -70,13 +70,16 @@ impl<L: Layout> Tree<L> {
 
     /// Appends to `found` the values of the first entries of ranges, found side by side: at most
     /// `most` of a range. None of a leaf that changes meanwhile, nor of a range without a lower bound.
-    pub(crate) fn first_values(&self, ranges: &[Scan], most: usize, found: &mut Vec<u64>) {
-        for ranges in ranges.chunks(SIDE_BY_SIDE) {
+    pub(crate) fn first_values(&self, ranges: &mut [Scan], most: usize, found: &mut Vec<u64>) {
+        for ranges in ranges.chunks_mut(SIDE_BY_SIDE) {
+            ranges.iter_mut().for_each(Scan::normalise::<L>);
+            let ranges = &*ranges;
             let (mut keys, mut begun) = ([&[][..]; SIDE_BY_SIDE], [0; SIDE_BY_SIDE]);
             let mut count = 0;
             for (i, range) in ranges.iter().enumerate() {
                 if let Bound::Included(lower) | Bound::Excluded(lower) = range.lower()
                     && self.layout.accepts(lower.len())
+                    && !range.is_finished()
                 {
                     keys[i] = lower;
                     begun[count] = i;

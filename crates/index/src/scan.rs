@@ -118,7 +118,7 @@ impl Scan {
 
     /// Replaces bounds that no key of the tree can equal with equivalent bounds
     /// that a key can.
-    fn normalise<L: Layout>(&mut self) {
+    pub(crate) fn normalise<L: Layout>(&mut self) {
         if self.lower.key.is_empty() {
             self.lower.kind = EdgeKind::Unbounded;
         }

@@ -176,7 +176,7 @@ impl Transaction {
             for key in together {
                 walks.push(walk(table, index, Range::prefix(key.as_ref()))?);
             }
-            tree_of(table, index).first_values(&walks, TOGETHER, &mut tuples);
+            tree_of(table, index).first_values(&mut walks, TOGETHER, &mut tuples);
             if !may_wait {
                 tuples.iter().for_each(|tuple| self.prefetch_tuple(table, TupleId(*tuple), at));
                 tuples.drain(..).for_each(|tuple| self.prefetch_version(table, TupleId(tuple)));

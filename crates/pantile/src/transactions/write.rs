@@ -21,6 +21,7 @@ use crate::types::encoding::{self, Encoded};
 use crate::types::error::{Conflict, Error, Result};
 use crate::types::isolation::Isolation;
 use crate::types::key::Key;
+use crate::types::layout::Schema;
 use crate::types::row::Row;
 use crate::types::value::Value;
 
@@ -145,37 +146,9 @@ impl Transaction {
         self.or_undo(|txn| txn.update_held(table, Which::Key(words.words(), None), key, changes))
     }
 
-    /// Changes columns of the row with this key. `which` says the same as `key`.
+    /// Changes columns of the row with this key. `which` says the same as `key`. If they are all
+    /// columns beside the key, nothing of the old row is read but its header.
     pub(super) fn update_held<C: ColumnRef>(
-        &mut self,
-        table: &Table,
-        which: Which<'_>,
-        key: &[Value<'_>],
-        changes: &[(C, Value<'_>)],
-    ) -> Result<bool> {
-        match key.len() + changes.len() == table.columns.len() && self.are_all(table, changes) {
-            true => self.overwrite_held(table, which, key, changes),
-            false => self.modify_held(table, which, |row| row.set_all(changes).map(|()| true)),
-        }
-    }
-
-    /// Whether as many changes as there are columns beside the key leave nothing of the old row.
-    fn are_all<C: ColumnRef>(&self, table: &Table, changes: &[(C, Value<'_>)]) -> bool {
-        let schema = &table.inner.layouts_at(self.writes_at()).latest;
-        let mut seen = 0u64;
-        let mut is_new = |id: usize| {
-            let bit = 1u64.checked_shl(id as u32).unwrap_or_default();
-            let is_new = bit != 0 && seen & bit == 0 && !schema.primary_key.contains(&id);
-            seen |= bit;
-            is_new
-        };
-        let is_other = |(column, _): &(C, _)| column.resolve(&table.columns, "").is_ok_and(&mut is_new);
-        schema.variable == 0 && table.columns.are_those_of(schema) && changes.iter().all(is_other)
-    }
-
-    /// Puts a row in the place of the one with this key, without a look at its values. The changes
-    /// are those of all other columns.
-    fn overwrite_held<C: ColumnRef>(
         &mut self,
         table: &Table,
         which: Which<'_>,
@@ -187,7 +160,11 @@ impl Transaction {
         let Some(held) = self.hold_present(inner, which)? else {
             return Ok(false);
         };
+        // Only now: the layout may have changed while it waited for the lock.
         let schema = &inner.layouts_at(self.writes_at()).latest;
+        if key.len() + changes.len() != table.columns.len() || !are_all(table, schema, changes) {
+            return self.edit_held(table, held, |row| row.set_all(changes).map(|()| true));
+        }
         let start = self.buffers.rows.len();
         let changed = changes
             .iter()
@@ -257,9 +234,19 @@ impl Transaction {
     ) -> Result<bool> {
         let inner = &*table.inner;
         self.check_columns(inner, &table.columns)?;
-        let Some(held) = self.hold_present(inner, which)? else {
-            return Ok(false);
-        };
+        match self.hold_present(inner, which)? {
+            Some(held) => self.edit_held(table, held, edit),
+            None => Ok(false),
+        }
+    }
+
+    fn edit_held(
+        &mut self,
+        table: &Table,
+        held: Held,
+        edit: impl FnOnce(&mut RowEdit<'_>) -> Result<bool>,
+    ) -> Result<bool> {
+        let inner = &*table.inner;
         let mut bytes = std::mem::take(&mut self.buffers.scratch);
         bytes.clear();
         let mut row = match self.current(inner, held) {
@@ -381,4 +368,18 @@ impl Transaction {
         self.claim_stage();
         Ok(())
     }
+}
+
+/// Whether as many changes as there are columns beside the key leave nothing of the old row. Only
+/// rows whose columns are all of fixed length are looked at.
+fn are_all<C: ColumnRef>(table: &Table, schema: &Schema, changes: &[(C, Value<'_>)]) -> bool {
+    let mut seen = 0u64;
+    let mut is_new = |id: usize| {
+        let bit = 1u64.checked_shl(id as u32).unwrap_or_default();
+        let is_new = bit != 0 && seen & bit == 0 && !schema.primary_key.contains(&id);
+        seen |= bit;
+        is_new
+    };
+    let is_other = |(column, _): &(C, _)| column.resolve(&table.columns, "").is_ok_and(&mut is_new);
+    schema.variable == 0 && table.columns.are_those_of(schema) && changes.iter().all(is_other)
 }

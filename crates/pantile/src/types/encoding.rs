@@ -67,6 +67,7 @@ pub(crate) fn encode_fixed<'a>(
     values: impl Iterator<Item = (usize, Value<'a>)>,
     out: &mut Vec<u8>,
 ) -> Result<()> {
+    debug_assert!(schema.variable == 0);
     let start = out.len();
     out.resize(start + schema.heap_at, 0);
     let row = &mut out[start..];

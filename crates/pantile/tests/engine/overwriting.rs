@@ -1,14 +1,18 @@
 //! Updates that name all columns beside the key, and so leave nothing of the old row.
 
 use std::collections::BTreeMap;
+use std::thread;
+use std::time::Duration;
 
 use pantile::{
-    Error, IndexDef, Medium, Options, OwnedValue, Result, Table, TableDef, Transaction, Type, Value,
+    ColumnDef, Error, IndexDef, Options, OwnedValue, Result, Table, TableChange, TableDef, Transaction, Type,
+    Value,
 };
 use pantile_nvm::{NvmConfig, NvmMedium};
-use pantile_testkit::{Random, fails};
+use pantile_testkit::{Random, await_that, fails};
 
-use crate::support::in_memory;
+use crate::support::{LEVELS, in_memory, wait_at};
+use crate::waiting::sleeps;
 
 /// Columns of fixed length, the key in the middle and the other way round.
 fn def(name: &str) -> TableDef {
@@ -129,6 +133,40 @@ fn what_does_not_fit_changes_nothing() {
     txn.commit().expect("commit");
     let txn = db.begin_read().expect("begin");
     assert_eq!(txn.get(&table, &key).expect("get").expect("a row").get::<&str>("note").expect("note"), "ok");
+}
+
+/// Columns come while the update waits for the row: it does not take them for its own.
+#[test]
+fn columns_that_come_while_it_waits_stay() {
+    for level in LEVELS {
+        let db = in_memory();
+        let def = TableDef::new("t").column("id", Type::U64).column("n", Type::I64).primary_key(["id"]);
+        let table = db.create_table(def).expect("create");
+        db.run(|txn| txn.insert(&table, &[1u64.into(), 5i64.into()])).expect("insert");
+        let mut first = db.begin().expect("begin");
+        first.update(&table, &[1u64.into()], &[("n", 6i64.into())]).expect("update");
+        let changed = thread::scope(|scope| {
+            let name = format!("waits {level:?}").chars().take(15).collect::<String>();
+            let second = thread::Builder::new().name(name.clone()).spawn_scoped(scope, || {
+                let mut second = db.begin_with(wait_at(level, Duration::from_secs(3600))).expect("begin");
+                assert!(second.update(&table, &[1u64.into()], &[("n", 7i64.into())]).expect("update"));
+                second.commit().expect("commit")
+            });
+            let second = second.expect("a thread");
+            await_that("the second transaction waits", || sleeps(&name));
+            let text = ColumnDef::new("text", Type::String(100)).default("none");
+            let change =
+                TableChange::new().add_column(ColumnDef::new("m", Type::I64).default(9i64)).add_column(text);
+            let changed = db.alter_table(&table, &change).expect("alter");
+            first.rollback();
+            second.join().expect("no panic");
+            changed
+        });
+        let txn = db.begin_read().expect("begin");
+        let row =
+            txn.get(&changed, &[1u64.into()]).expect("get").expect("a row").to_values().expect("values");
+        assert_eq!(row, owned(&[1u64.into(), 7i64.into(), 9i64.into(), "none".into()]), "{level:?}");
+    }
 }
 
 /// Of a row that is overwritten the header is read, and nothing else.

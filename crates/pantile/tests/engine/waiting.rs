@@ -71,7 +71,7 @@ fn waiters_do_not_wait_for_the_collector() {
         });
         let second = second.expect("a thread");
         // It sleeps, which is for the row.
-        await_that("the second transaction waits", waiter_sleeps);
+        await_that("the second transaction waits", || sleeps(WAITER));
         IS_LONG.store(true, Ordering::SeqCst);
         first.commit().expect("committed");
         second.join().expect("no panic").expect("the row is free");
@@ -80,10 +80,10 @@ fn waiters_do_not_wait_for_the_collector() {
 
 /// Whether the thread of that name sleeps. Where the system does not tell, it may
 /// not have come to that, and the test shows nothing.
-fn waiter_sleeps() -> bool {
+pub(crate) fn sleeps(name: &str) -> bool {
     let Ok(threads) = fs::read_dir("/proc/self/task") else { return true };
     threads.flatten().any(|thread| {
         let stat = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
-        stat.contains(&format!("({WAITER}) S"))
+        stat.contains(&format!("({name}) S"))
     })
 }

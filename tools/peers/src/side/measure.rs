@@ -164,13 +164,18 @@ fn loads(store: &dyn Store, load: &Load<'_>, seed: u64, figures: &mut Figures<'_
         let writes: Vec<_> = (0..5).map(|_| row(random.below(load.rows), random)).collect();
         store.work(&keys::<5>(random, load.rows), &writes).map(drop)
     };
+    let updates = |random: &mut Random| {
+        let writes: Vec<_> = (0..10).map(|_| row(random.below(load.rows), random)).collect();
+        store.work(&[], &writes).map(drop)
+    };
     let reads = |random: &mut Random| store.work(&keys::<10>(random, load.rows), &[]).map(drop);
     let scans = |random: &mut Random| store.scan(random.below(load.rows), 100).map(drop);
-    let acts: [(_, _, &Act<'_>); 4] = [
+    let acts: [(_, _, &Act<'_>); 5] = [
         ("10 reads, 2 threads", 2, &reads),
         ("scans of 100 rows, 2 threads", 2, &scans),
         ("5 reads and 5 updates, 1 thread", 1, &mixed),
         ("5 reads and 5 updates, 2 threads", 2, &mixed),
+        ("10 updates, 1 thread", 1, &updates),
     ];
     if figures.wants(WHOLE) {
         let rows = load.rows as usize;

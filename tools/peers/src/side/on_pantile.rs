@@ -64,8 +64,11 @@ impl Store for Opened {
         }
         self.db.run(|txn| {
             let sum = self.read(txn, reads)?;
-            let changes: Vec<_> =
-                writes.iter().map(|row| ([Value::UInt(row.key)], [(2, Value::Bytes(&row.value))])).collect();
+            let mut changes = Vec::with_capacity(writes.len());
+            for row in writes {
+                let columns = [(1, Value::UInt(row.owner)), (2, Value::Bytes(&row.value))];
+                changes.push(([Value::UInt(row.key)], columns));
+            }
             txn.update_many(&self.rows, &changes)?;
             Ok(sum)
         })
