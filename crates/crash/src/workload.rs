@@ -158,7 +158,10 @@ impl Workload {
                 Some(row) => row.get::<i64>(1)?,
                 None => 0,
             };
-            txn.upsert(&tables.accounts, &[id.into(), (balance + change).into()])?;
+            let balance = (balance + change).into();
+            if !txn.update(&tables.accounts, &[id.into()], &[("balance", balance)])? {
+                txn.insert(&tables.accounts, &[id.into(), balance])?;
+            }
         }
         let tag = self.tag(client, seq);
         txn.upsert(&tables.items, &[client.into(), slot.into(), seq.into(), tag.as_str().into()])?;

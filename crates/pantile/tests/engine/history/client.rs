@@ -266,7 +266,10 @@ impl Client {
             }
             50..80 if base == 0 => {
                 let value = self.recorder.fresh();
-                if !txn.upsert(&self.store.items, &[key.into(), value.into(), key.into()])? {
+                // All columns beside the key, which leaves nothing of the row.
+                let all = [(1, value.into()), (2, key.into())];
+                let is_there = self.rng.percent(50) && txn.update(&self.store.items, &[key.into()], &all)?;
+                if !is_there && !txn.upsert(&self.store.items, &[key.into(), value.into(), key.into()])? {
                     self.added.insert(key);
                 }
                 self.recorder.write(key, value);
