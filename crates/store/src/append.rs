@@ -176,9 +176,15 @@ impl Store {
         reservation: &mut Reservation,
     ) -> Result<(), StoreError> {
         stream.plan.clear();
+        // Most are for the lane of the one before.
+        let (mut last, mut lane) = (None, 0);
         for content in contents {
             let life = self.life_of(&content, at);
-            let lane = stream.lane(content.table, stride_for(content.row.len() + HEADER_BYTES), life);
+            let class = (content.table, stride_for(content.row.len() + HEADER_BYTES), life);
+            if last != Some(class) {
+                lane = stream.lane(class.0, class.1, class.2);
+                last = Some(class);
+            }
             stream.lanes[lane].wanted += 1;
             stream.plan.push(lane as u32);
         }

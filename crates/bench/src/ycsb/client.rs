@@ -175,20 +175,16 @@ impl Client {
         }
     }
 
-    /// The operations, with one call for all reads, one for all updates and one for all changes.
+    /// The operations, with one call for all reads and one for all changes.
     fn run_together(&mut self, txn: &mut Transaction) -> Result<()> {
         let mut batch = std::mem::take(&mut self.batch);
         batch.clear();
         for n in 0..self.ops.len() {
             match self.ops[n] {
                 Op::Read(key) => batch.reads.push([Value::UInt(key)]),
-                Op::Update(key, word) => {
-                    batch.updated.push([Value::UInt(key)]);
-                    batch.fields.extend_from_slice(write_word(&mut self.field, word));
-                }
-                Op::Rmw(key, word) => {
+                op @ (Op::Update(key, _) | Op::Rmw(key, _)) => {
                     batch.changed.push([Value::UInt(key)]);
-                    batch.words.push(word);
+                    batch.changes.push(op);
                 }
                 op => self.run(txn, op)?,
             }
@@ -199,22 +195,40 @@ impl Client {
                 self.expect(*key, row.is_some())?;
             }
         }
-        if !batch.updated.is_empty() {
-            let fields = batch.fields.chunks(self.field.len());
-            let change = |(key, field)| (key, [(FIELD, Value::Bytes(field))]);
-            let changes: Vec<_> = batch.updated.iter().zip(fields).map(change).collect();
-            let found = txn.update_many(&self.table, &changes)?;
-            self.expect_all(&batch.updated, found)?;
-        }
-        if !batch.changed.is_empty() {
-            let (field, words) = (&mut self.field, &batch.words);
-            let found = txn.modify_many(&self.table, &batch.changed, |n, row| {
-                change_word(row, words[n], field).map(|()| true)
-            })?;
-            self.expect_all(&batch.changed, found)?;
-        }
+        let found = match batch.changes.iter().any(|op| matches!(op, Op::Rmw(..))) {
+            true => self.modify_together(txn, &batch)?,
+            false => self.update_together(txn, &mut batch)?,
+        };
+        self.expect_all(&batch.changed, found)?;
         self.batch = batch;
         Ok(())
+    }
+
+    /// Changes that are all updates. Returns how many tuples there were.
+    fn update_together(&mut self, txn: &mut Transaction, batch: &mut Batch) -> Result<u64> {
+        for op in &batch.changes {
+            if let Op::Update(_, word) = op {
+                batch.fields.extend_from_slice(write_word(&mut self.field, *word));
+            }
+        }
+        let fields = batch.fields.chunks(self.field.len());
+        let change = |(key, field)| (key, [(FIELD, Value::Bytes(field))]);
+        let changes: Vec<_> = batch.changed.iter().zip(fields).map(change).collect();
+        Ok(txn.update_many(&self.table, &changes)?)
+    }
+
+    /// The same with changes that read.
+    fn modify_together(&mut self, txn: &mut Transaction, batch: &Batch) -> Result<u64> {
+        let field = &mut self.field;
+        let found = txn.modify_many(&self.table, &batch.changed, |n, row| {
+            match batch.changes[n] {
+                Op::Rmw(_, change) => change_word(row, change, field)?,
+                Op::Update(_, word) => row.set(FIELD, write_word(field, word).into())?,
+                _ => return Ok(false),
+            }
+            Ok(true)
+        })?;
+        Ok(found)
     }
 
     /// A call has found this many of these keys.
@@ -232,21 +246,19 @@ impl Client {
 #[derive(Default)]
 struct Batch {
     reads: Vec<[Value<'static>; 1]>,
-    updated: Vec<[Value<'static>; 1]>,
-    /// Their fields, one behind the other.
-    fields: Vec<u8>,
+    /// Updates and changes, and their keys.
+    changes: Vec<Op>,
     changed: Vec<[Value<'static>; 1]>,
-    /// What their first words are changed by.
-    words: Vec<u64>,
+    /// The fields of updates, one behind the other.
+    fields: Vec<u8>,
 }
 
 impl Batch {
     fn clear(&mut self) {
         self.reads.clear();
-        self.updated.clear();
-        self.fields.clear();
+        self.changes.clear();
         self.changed.clear();
-        self.words.clear();
+        self.fields.clear();
     }
 }
 

@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 use crate::engine::anchor::Anchor;
 use crate::engine::table::{Index, IndexInner, Table, TableInner};
-use crate::transactions::read::set_point_key;
+use crate::transactions::read::{key_word, set_point_key};
 use crate::transactions::steps::{tree_of, walk};
 use crate::transactions::transaction::Transaction;
 use crate::types::error::Result;
@@ -29,8 +29,12 @@ impl Keys {
         let (mut words, mut ends) = (SmallVec::new(), SmallVec::new());
         let mut key = Key::default();
         for values in values {
-            set_point_key(&mut key, table, values.as_ref())?;
-            key.words().iter().for_each(|word| words.push(*word));
+            if let Some(word) = key_word(table, values.as_ref()) {
+                words.push(word);
+            } else {
+                set_point_key(&mut key, table, values.as_ref())?;
+                key.words().iter().for_each(|word| words.push(*word));
+            }
             ends.push(words.len());
         }
         Ok(Self { words, ends })
@@ -210,7 +214,7 @@ impl Transaction {
         };
         let mut last = Key::default();
         set_point_key(&mut last, inner, &key_of(rows.last()?)).ok()?;
-        if self.is_near(inner, &last) {
+        if self.is_near(inner, last.words()) {
             return None;
         }
         let keys: SmallVec<[_; TOGETHER]> = rows.iter().map(key_of).collect();

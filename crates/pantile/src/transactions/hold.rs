@@ -53,7 +53,7 @@ impl Transaction {
         replace: bool,
     ) -> Result<Option<Held>> {
         self.core.ready(table)?;
-        if looked_up.is_none() && !replace && self.is_near(table, key) {
+        if looked_up.is_none() && !replace && self.is_near(table, key.words()) {
             // Most likely it is a new one, and if not, its own insert says so.
             looked_up = Some(None);
         }
@@ -78,9 +78,9 @@ impl Transaction {
 
     /// Whether a key belongs beside the last one that the slot has entered into the primary
     /// index, so that it takes no descent to enter it.
-    pub(super) fn is_near(&self, table: &TableInner, key: &Key) -> bool {
+    pub(super) fn is_near(&self, table: &TableInner, key: &[u64]) -> bool {
         let used = self.buffers.tables.iter().find(|used| used.table.id == table.id);
-        used.is_some_and(|used| table.tree().is_near(&used.finger, key.words()))
+        used.is_some_and(|used| table.tree().is_near(&used.finger, key))
     }
 
     /// Makes a tuple for a key that has none. `None` if the key has one.

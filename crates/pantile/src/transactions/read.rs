@@ -17,7 +17,7 @@ use crate::transactions::transaction::Transaction;
 use crate::types::encoding::Encoded;
 use crate::types::error::{Conflict, Error, Result};
 use crate::types::isolation::Isolation;
-use crate::types::key::Key;
+use crate::types::key::{Key, PointKey};
 use crate::types::row::Row;
 use crate::types::transaction_options::ConflictPolicy;
 use crate::types::value::Value;
@@ -110,11 +110,13 @@ impl Transaction {
         Ok(found.map(|(_, row)| self.row(table, row, at)))
     }
 
-    pub(super) fn point_key(&self, table: &TableInner, values: &[Value<'_>]) -> Result<Key> {
+    #[inline]
+    pub(super) fn point_key(&self, table: &TableInner, values: &[Value<'_>]) -> Result<PointKey> {
         self.check_table(table)?;
-        let mut key = Key::default();
-        set_point_key(&mut key, table, values)?;
-        Ok(key)
+        match key_word(table, values) {
+            Some(word) => Ok(PointKey::Word([word])),
+            None => long_point_key(table, values),
+        }
     }
 
     pub(super) fn row<'t>(&'t self, table: &'t Table, encoded: Encoded<'t>, at: Timestamp) -> Row<'t> {
@@ -476,6 +478,23 @@ impl Transaction {
         let mut links = std::iter::successors(store.link(newest), |link| store.older(*link));
         links.by_ref().inspect(|_| walked()).find(|link| link.begin_ts <= at)
     }
+}
+
+/// The word that is the key of a row, if it is one, from the values of its primary key.
+#[inline]
+pub(super) fn key_word(table: &TableInner, values: &[Value<'_>]) -> Option<u64> {
+    match values {
+        [Value::UInt(word)] if table.schema().has_plain_key => Some(*word),
+        _ => None,
+    }
+}
+
+// Apart, so that keys of one word do not make room for it.
+#[inline(never)]
+fn long_point_key(table: &TableInner, values: &[Value<'_>]) -> Result<PointKey> {
+    let mut key = Key::default();
+    set_point_key(&mut key, table, values)?;
+    Ok(PointKey::Words(key))
 }
 
 /// Builds the key of a row from the values of its primary key.

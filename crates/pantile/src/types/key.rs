@@ -44,6 +44,22 @@ pub(crate) struct Key {
     pub has_null: bool,
 }
 
+/// The primary key of a row that is looked for. Most have one word, and need no [`Key`].
+pub(crate) enum PointKey {
+    Word([u64; 1]),
+    Words(Key),
+}
+
+impl PointKey {
+    #[inline]
+    pub fn words(&self) -> &[u64] {
+        match self {
+            PointKey::Word(word) => word,
+            PointKey::Words(key) => key.words(),
+        }
+    }
+}
+
 impl Key {
     pub fn clear(&mut self) {
         self.words.clear();
