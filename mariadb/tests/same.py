@@ -194,6 +194,22 @@ SCENARIOS = {
         b SET SESSION innodb_lock_wait_timeout = 1
         b UPDATE t SET n = 9 WHERE id = 1
         a COMMIT""",
+    "a key whose row is being deleted": """
+        a CREATE TABLE t (id INT PRIMARY KEY, n INT) ENGINE={e}
+        a INSERT INTO t VALUES (1,1),(2,2),(3,3)
+        a BEGIN
+        a DELETE FROM t WHERE id = 1
+        b& INSERT INTO t VALUES (1,5)
+        a COMMIT
+        a BEGIN
+        a DELETE FROM t WHERE id = 2
+        b& INSERT INTO t VALUES (2,5)
+        a ROLLBACK
+        a BEGIN
+        a UPDATE t SET n = 9 WHERE id = 3
+        b& INSERT INTO t VALUES (3,5)
+        a COMMIT
+        b SELECT * FROM t ORDER BY id""",
     "rows that are replaced and come and go meanwhile": """
         a CREATE TABLE t (id INT PRIMARY KEY, u INT UNIQUE, n INT) ENGINE={e}
         a INSERT INTO t VALUES (1,1,1)

@@ -51,14 +51,18 @@ fn each(time: Duration, of: u64, mut run: impl FnMut() -> Result<()>) -> Result<
 }
 
 /// A table of keys and fields of 16 bytes.
-fn make(db: &Database, name: &str, rows: u64) -> Result<Table> {
+fn make(db: &Database, name: &str) -> Result<Table> {
     let def = TableDef::new(name).column("id", Type::U64).column("field", Type::FixedBytes(16));
-    let table = db.create_table(def.primary_key(["id"]))?;
+    db.create_table(def.primary_key(["id"]))
+}
+
+/// Gives a table the rows with the keys below this one.
+fn fill(db: &Database, table: &Table, rows: u64) -> Result<()> {
     let row = |id: u64| [id.into(), Value::Bytes(&[1; 16])];
     for first in (0..rows).step_by(10_000) {
-        db.run(|txn| txn.insert_many(&table, (first..rows.min(first + 10_000)).map(row)))?;
+        db.run(|txn| txn.insert_many(table, (first..rows.min(first + 10_000)).map(row)))?;
     }
-    Ok(table)
+    Ok(())
 }
 
 /// Reads and updates of rows in random tables.
@@ -75,22 +79,17 @@ fn work(db: &Database, tables: &[Table], rows: u64, random: &mut Random) -> Resu
     txn.commit().map(drop)
 }
 
-/// Microseconds of an operation and of a table that is created, bytes of DRAM and of the medium for each table.
+/// Microseconds of an operation and of a table that is created, megabytes of DRAM and of the medium in all.
 fn tables(count: u64, time: Duration) -> Result<()> {
     let db = open()?;
     let rows = ROWS / count;
     let mut tables = Vec::new();
     let began = Instant::now();
     for n in 0..count {
-        tables.push(make(&db, &format!("table {n}"), 0)?);
+        tables.push(make(&db, &format!("table {n}"))?);
     }
     let create = began.elapsed().as_secs_f64() * 1e6 / count as f64;
-    let row = |id: u64| [id.into(), Value::Bytes(&[1; 16])];
-    for table in &tables {
-        for first in (0..rows).step_by(10_000) {
-            db.run(|txn| txn.insert_many(table, (first..rows.min(first + 10_000)).map(row)))?;
-        }
-    }
+    tables.iter().try_for_each(|table| fill(&db, table, rows))?;
     let mut random = Random::new(1, 0);
     each(time, OPS, || work(&db, &tables, rows, &mut random))?;
     let op = each(time, OPS, || work(&db, &tables, rows, &mut random))?;
@@ -152,7 +151,9 @@ fn indexes(count: usize, time: Duration) -> Result<()> {
 /// Microseconds of an operation beside transactions that have each written a row and stay open.
 fn writers(count: u64, time: Duration) -> Result<()> {
     let db = open()?;
-    let (busy, idle) = (make(&db, "busy", ROWS)?, make(&db, "idle", count.max(1))?);
+    let (busy, idle) = (make(&db, "busy")?, make(&db, "idle")?);
+    fill(&db, &busy, ROWS)?;
+    fill(&db, &idle, count)?;
     let mut open: Vec<Transaction> = Vec::new();
     for id in 0..count {
         let mut txn = db.begin()?;

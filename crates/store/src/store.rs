@@ -281,6 +281,12 @@ impl Store {
         Content::new(unsafe { std::slice::from_raw_parts(start, HEADER_BYTES) })
     }
 
+    /// Whether there is a content at this address and it is a row. Only its header is looked at.
+    #[inline]
+    pub fn is_row(&self, address: Address) -> bool {
+        !address.is_none() && !self.content_header(address).flags().is_tombstone()
+    }
+
     /// Whether the content that a tuple's anchor names is one of that tuple. If not,
     /// the content header is damaged. The caller sees to it that the content stays.
     #[inline]

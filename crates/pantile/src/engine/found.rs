@@ -124,7 +124,7 @@ impl FoundTable {
         let mut is_newer = is_first && self.is_above_image(one);
         loop {
             let other = Address::from_word(known);
-            let other_begin = (known != 0 && !is_newer).then(|| store.content(other).timestamp());
+            let other_begin = (known != 0 && !is_newer).then(|| store.content_header(other).timestamp());
             // Of two copies of one version, either will do (T12).
             if let Some(newer) = other_begin.filter(|&other| other >= begin) {
                 store.supersede(one.address, newer);

@@ -87,7 +87,7 @@ impl Tuples for View<'_> {
         let is_it = |anchor: Anchor| {
             anchor.is_dead()
                 && (is_removed(Control::SameTombstone)
-                    || self.core.store.content(address).timestamp() == begin)
+                    || self.core.store.content_header(address).timestamp() == begin)
         };
         let dropped = self.change((table, tuple), address, Address::NONE, is_it);
         if dropped {

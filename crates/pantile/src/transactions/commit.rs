@@ -169,9 +169,7 @@ impl Transaction {
                 Pending::Nothing => false,
                 Pending::Row { .. } => true,
                 // A row that was inserted and deleted again needs no content.
-                Pending::Tombstone => {
-                    !write.base.is_none() && !core.store.content_header(write.base).flags().is_tombstone()
-                }
+                Pending::Tombstone => core.store.is_row(write.base),
             }
         }));
         if buffers.appends.len() as u64 > MAX_CONTENTS_PER_TRANSACTION {

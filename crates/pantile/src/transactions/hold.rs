@@ -60,8 +60,7 @@ impl Transaction {
         loop {
             let look = || table.tree().get(key.words(), None).map(TupleId);
             if let Some(tuple) = looked_up.take().unwrap_or_else(look) {
-                // To refuse a duplicate is to say that the row is there: a read.
-                if !replace && matches!(self.read_tuple(table, tuple, at)?, Seen::Row(_)) {
+                if !replace && self.is_in_the_way(table, tuple, at)? {
                     self.note_read(table.id, tuple)?;
                     return Ok(None);
                 }
@@ -72,6 +71,49 @@ impl Transaction {
             }
             if let Some(held) = self.hold_new(table, key)? {
                 return Ok(Some(held));
+            }
+        }
+    }
+
+    /// Whether a new row cannot have this tuple's key. To say so is a read. Below Serializable it is
+    /// one of the newest row as well, which the new one would follow: who is deleting it, and
+    /// commits first, is waited for.
+    fn is_in_the_way(&self, table: &TableInner, tuple: TupleId, at: Timestamp) -> Result<bool> {
+        if self.isolation != Isolation::Serializable && !self.is_newest_row(table, tuple)? {
+            return Ok(false);
+        }
+        Ok(matches!(self.read_tuple(table, tuple, at)?, Seen::Row(_)))
+    }
+
+    /// Whether the newest version of a tuple is a row, once no other transaction holds the tuple.
+    fn is_newest_row(&self, table: &TableInner, tuple: TupleId) -> Result<bool> {
+        let cell = table.anchor(tuple);
+        loop {
+            let pin = self.core.registry.pin(self.slot);
+            let anchor = Anchor::load(cell);
+            if anchor.is_dead() {
+                return Ok(false);
+            }
+            match anchor.owner() {
+                Owner::Transaction(holder) if holder != self.slot => {
+                    let bound = self.core.registry.pending(holder);
+                    if Anchor::load(cell) == anchor {
+                        drop(pin);
+                        self.wait_for(table, holder, bound, || Anchor::load(cell) != anchor)?;
+                    }
+                }
+                Owner::Cleaner => hint::spin_loop(),
+                Owner::Transaction(_) => {
+                    let own = self.own_version(table, tuple);
+                    return Ok(own.map_or_else(
+                        || self.core.store.is_row(anchor.newest()),
+                        |own| matches!(own, Seen::Row(_)),
+                    ));
+                }
+                Owner::Nobody => {
+                    self.check_newest(anchor.newest(), tuple)?;
+                    return Ok(self.core.store.is_row(anchor.newest()));
+                }
             }
         }
     }
@@ -365,8 +407,7 @@ impl Transaction {
     pub(super) fn is_row(&self, held: Held) -> bool {
         let write = &self.buffers.writes[held.write as usize];
         match write.pending {
-            Pending::Nothing if write.base.is_none() => false,
-            Pending::Nothing => !self.core.store.content_header(write.base).flags().is_tombstone(),
+            Pending::Nothing => self.core.store.is_row(write.base),
             Pending::Row { .. } => true,
             Pending::Tombstone => false,
         }

@@ -87,7 +87,7 @@ impl Transaction {
                 Pending::Tombstone => {
                     let store = &self.core.store;
                     // A row that was inserted and deleted again was never there for others.
-                    if write.base.is_none() || store.content(write.base).flags().is_tombstone() {
+                    if !store.is_row(write.base) {
                         continue;
                     }
                     let row = self.row(&table, used.row_of(store.content(write.base)), Timestamp::MAX);

@@ -120,7 +120,7 @@ impl Transaction {
         };
         let write = &self.buffers.writes[held.write as usize];
         let is_first = held.fresh && write.is_new;
-        let existed = !is_first && matches!(self.current(table, held), Seen::Row(_));
+        let existed = !is_first && self.is_row(held);
         if existed && !replace {
             return Err(table.duplicate("primary"));
         }

@@ -7,12 +7,16 @@ use pantile::{
     Conflict, Database, Error, IndexDef, Isolation, MediumKind, Options, Range, Result, RowId, Timestamp,
     Transaction,
 };
+use pantile_testkit::await_that;
 
 use super::table::Things;
-use crate::support::{abort_at, in_memory, wait_at};
+use crate::support::{abort_at, in_memory, is_duplicate, wait_at};
+use crate::waiting::sleeps;
 
 /// Longer than any wait in these tests.
 const LONG: Duration = Duration::from_secs(600);
+
+const WAITER: &str = "waits-to-insert";
 
 fn two_things() -> Things {
     two_things_in(&in_memory())
@@ -76,6 +80,46 @@ fn conflicts_say_which() {
     db.run(|t| things.rename(t, 0, 50)).unwrap();
     let taken = things.insert(&mut snapshot, 60, 0, 0);
     assert_eq!(conflict(taken), Conflict::ChangedSinceSnapshot, "the snapshot shows a row with this name");
+}
+
+/// Below Serializable, a key is taken or free as the transaction that has its row leaves it. A
+/// replica's appliers need that: the next one begins before the one that deleted the row has committed.
+#[test]
+fn an_insert_waits_for_what_becomes_of_the_row() {
+    for level in [Isolation::Snapshot, Isolation::ReadCommitted] {
+        for (deletes, commits) in [(true, true), (true, false), (false, true)] {
+            let things = two_things();
+            let mut holder = things.db.begin_with(wait_at(level, LONG)).unwrap();
+            if deletes {
+                assert!(things.delete(&mut holder, 0).unwrap());
+            } else {
+                things.resize(&mut holder, 0, 1).unwrap();
+            }
+            let mut hasty = things.db.begin_with(abort_at(level)).unwrap();
+            assert_eq!(conflict(things.insert(&mut hasty, 0, 7, 2)), Conflict::Locked);
+            let mut other = things.db.begin_with(wait_at(level, LONG)).unwrap();
+            let inserted = std::thread::scope(|scope| {
+                let waiter = std::thread::Builder::new().name(WAITER.into());
+                let inserting = waiter.spawn_scoped(scope, || things.insert(&mut other, 0, 7, 2)).unwrap();
+                await_that("the insert waits", || sleeps(WAITER));
+                if commits {
+                    holder.commit().map(drop).unwrap();
+                } else {
+                    holder.rollback();
+                }
+                inserting.join().unwrap()
+            });
+            match (level, deletes && commits) {
+                (_, false) => assert!(is_duplicate(&inserted.unwrap_err())),
+                (Isolation::Snapshot, true) => assert_eq!(conflict(inserted), Conflict::ChangedSinceSnapshot),
+                (_, true) => {
+                    inserted.unwrap();
+                    other.commit().unwrap();
+                    assert_eq!(things.db.run(|txn| things.size(txn, 0)).unwrap(), Some(2));
+                }
+            }
+        }
+    }
 }
 
 /// A writer that comes too late for its first row begins again behind the others,
