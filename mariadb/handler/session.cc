@@ -107,10 +107,22 @@ bool Session::is_stopped(void *of, uint64_t holder)
   return thd_killed(thd);
 }
 
+/* An applier of a replica. Transactions commit in the order of the log there, which is their order at whatever level: each
+ * must come to what the ones before it have left, and to nothing older. */
+static bool is_applier(THD *thd) { return thd->rgi_slave != nullptr; }
+
+/* Of appliers that work in parallel, one that runs a statement must find what comes before it in the log, and no lock is on
+ * what is not there. Changes of rows name what they change, and wait for its lock; they, and the replica's position, are no
+ * statements of SQL. */
+static int await_earlier(THD *thd)
+{
+  return is_applier(thd) && thd_sql_command(thd) != SQLCOM_END ? thd->wait_for_prior_commit() : 0;
+}
+
 int Session::begin(THD *thd, bool reads, bool consistent_read)
 {
   pantile_txn_options options= {};
-  const int isolation= thd_tx_isolation(thd);
+  const int isolation= is_applier(thd) ? ISO_READ_COMMITTED : thd_tx_isolation(thd);
   only_reads= reads;
   options.read_only= reads;
   is_serializable= isolation == ISO_SERIALIZABLE && !reads;
@@ -177,6 +189,8 @@ int Session::enter(THD *thd, bool writes, bool consistent_read)
 {
   if (prepared)
     return HA_ERR_INTERNAL_ERROR;
+  if (await_earlier(thd))
+    return HA_ERR_ABORTED_BY_USER;
   take();
   if (!ended.empty())
     return report_ended(thd);

@@ -66,7 +66,7 @@ class Client(threading.Thread):
         super().__init__()
         self.server, self.number, self.random, self.error = server, number, random.Random(seed), None
         self.done = threading.Event()
-        self.count = 0
+        self.count, self.noted = 0, None
 
     def run(self):
         try:
@@ -89,18 +89,27 @@ class Client(threading.Thread):
             self.error = error
 
     def transaction(self, cursor):
+        if self.noted:
+            # An applier may come here before the transaction that added the row has committed, and must not find nothing.
+            cursor.execute("DELETE FROM note WHERE id = %s", (self.noted,))
+            self.noted = None
+            return
         one, other = self.random.sample(range(20), 2)
         kind = self.random.randrange(10)
+        text = "é" * self.random.randrange(40)
         if kind < 4:
             cursor.execute("UPDATE account SET n = n - 1 WHERE id = %s", (one,))
             cursor.execute("UPDATE account SET n = n + 1 WHERE id = %s", (other,))
             cursor.execute("INSERT INTO journal (client, t) VALUES (%s, %s)", (self.number, "x" * self.random.choice([1, 50, 2000])))
         elif kind < 6:
             cursor.execute("DELETE FROM journal WHERE client = %s ORDER BY id LIMIT 2", (self.number,))
-        elif kind < 8:
-            cursor.execute("REPLACE INTO note VALUES (%s, %s)", (self.random.randrange(20), "é" * self.random.randrange(40)))
+        elif kind < 7:
+            self.noted = 100 + self.number + CLIENTS * self.count
+            cursor.execute("REPLACE INTO note VALUES (%s, %s)", (self.noted, text))
+        elif kind < 9:
+            cursor.execute("REPLACE INTO note VALUES (%s, %s)", (one, text))
         else:
-            cursor.execute("DELETE FROM note WHERE id = %s", (self.random.randrange(20),))
+            cursor.execute("DELETE FROM note WHERE id = %s", (one,))
 
 
 def begin_replication(replica, primary, mode):

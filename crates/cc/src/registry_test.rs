@@ -144,3 +144,21 @@ fn nobody_passes_a_writer_that_begins_again() {
     let set = registry.running_set().expect("nobody is beginning");
     assert!(set.points.contains(&ts) && !set.points.contains(&began));
 }
+
+/// Late writers have the same bound, and the next one of the slot may have locked what the last one had.
+#[test]
+fn a_wait_is_for_one_transaction() {
+    let registry = Registry::new(manual_clock(SKEW));
+    let [me, holder] = [0; 2].map(|_| registry.begin(Begin::LateWriter).expect("a slot").0);
+    let has_begun = Cell::new(false);
+    let handed_over = || {
+        if !has_begun.replace(true) {
+            registry.release(holder);
+            set_cycles(|| 100);
+            assert_eq!(registry.begin(Begin::LateWriter).expect("a slot").0, holder);
+        }
+        false
+    };
+    let bound = registry.pending(holder);
+    assert_eq!(registry.wait(me, holder, bound, Duration::from_millis(20), handed_over), Some(true));
+}

@@ -12,7 +12,7 @@ use crate::deadline::Deadline;
 use crate::registry::{NOBODY, Registry, Slot};
 
 impl Registry {
-    /// Waits until `unblocked`, or until the bound of `holder` is another one than
+    /// Waits until `unblocked`, or until `holder` has another transaction or another bound than
     /// `bound`, at most for `limit`. Returns false if it took longer, and `None`
     /// if waiting would deadlock: of the transactions of a cycle, exactly one
     /// gets `None`. `holder` must call [`Registry::wake`] after it has changed its
@@ -25,14 +25,19 @@ impl Registry {
         limit: Duration,
         mut unblocked: impl FnMut() -> bool,
     ) -> Option<bool> {
-        let mut unblocked = || unblocked() || self.pending(holder) != bound;
+        let held_by = &self.slots[holder.index()].active;
+        let waits_for = held_by.load(Ordering::SeqCst);
+        // The next transaction in the slot may have locked the same again, with the same bound: it is
+        // another one to wait for, and a cycle is found only through the one that is announced.
+        let mut unblocked =
+            || unblocked() || self.pending(holder) != bound || held_by.load(Ordering::SeqCst) != waits_for;
         for _ in 0..64 {
             if unblocked() {
                 return Some(true);
             }
             hint::spin_loop();
         }
-        if !self.announce_wait(me, holder, bound, &mut unblocked) {
+        if !self.announce_wait(me, waits_for, bound, &mut unblocked) {
             return None;
         }
         let free = unblocked() || self.park(holder, limit, unblocked);
@@ -46,11 +51,10 @@ impl Registry {
     fn announce_wait(
         &self,
         me: Slot,
-        holder: Slot,
+        waits_for: u64,
         bound: Timestamp,
         unblocked: &mut impl FnMut() -> bool,
     ) -> bool {
-        let waits_for = self.slots[holder.index()].active.load(Ordering::SeqCst);
         let _alone = (!is_removed(Control::OneVictim)).then(|| self.announcing.lock());
         let state = &self.slots[me.index()];
         let mine = &state.waits_for;

@@ -75,47 +75,18 @@ impl Transaction {
         }
     }
 
-    /// Whether a new row cannot have this tuple's key. To say so is a read. Below Serializable it is
-    /// one of the newest row as well, which the new one would follow: who is deleting it, and
-    /// commits first, is waited for.
+    /// Whether a row is in the way of a new one with its key, as far as can be said without the
+    /// tuple's lock. To say so is a read. Below Serializable it is one of the newest row as well,
+    /// which the new one would follow: a transaction that has it locked may be deleting it.
     fn is_in_the_way(&self, table: &TableInner, tuple: TupleId, at: Timestamp) -> Result<bool> {
-        if self.isolation != Isolation::Serializable && !self.is_newest_row(table, tuple)? {
-            return Ok(false);
-        }
-        Ok(matches!(self.read_tuple(table, tuple, at)?, Seen::Row(_)))
-    }
-
-    /// Whether the newest version of a tuple is a row, once no other transaction holds the tuple.
-    fn is_newest_row(&self, table: &TableInner, tuple: TupleId) -> Result<bool> {
-        let cell = table.anchor(tuple);
-        loop {
-            let pin = self.core.registry.pin(self.slot);
-            let anchor = Anchor::load(cell);
-            if anchor.is_dead() {
+        if self.isolation != Isolation::Serializable {
+            let _pin = self.core.registry.pin(self.slot);
+            let anchor = Anchor::load(table.anchor(tuple));
+            if !anchor.is_row() || !self.core.store.is_row(anchor.newest()) {
                 return Ok(false);
             }
-            match anchor.owner() {
-                Owner::Transaction(holder) if holder != self.slot => {
-                    let bound = self.core.registry.pending(holder);
-                    if Anchor::load(cell) == anchor {
-                        drop(pin);
-                        self.wait_for(table, holder, bound, || Anchor::load(cell) != anchor)?;
-                    }
-                }
-                Owner::Cleaner => hint::spin_loop(),
-                Owner::Transaction(_) => {
-                    let own = self.own_version(table, tuple);
-                    return Ok(own.map_or_else(
-                        || self.core.store.is_row(anchor.newest()),
-                        |own| matches!(own, Seen::Row(_)),
-                    ));
-                }
-                Owner::Nobody => {
-                    self.check_newest(anchor.newest(), tuple)?;
-                    return Ok(self.core.store.is_row(anchor.newest()));
-                }
-            }
         }
+        Ok(matches!(self.read_tuple(table, tuple, at)?, Seen::Row(_)))
     }
 
     /// Whether a key belongs beside the last one that the slot has entered into the primary

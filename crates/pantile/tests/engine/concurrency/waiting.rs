@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pantile::{
     Conflict, Database, Error, IndexDef, Isolation, MediumKind, Options, Range, Result, RowId, Timestamp,
-    Transaction,
+    Transaction, Value,
 };
 use pantile_testkit::await_that;
 
@@ -88,36 +88,55 @@ fn conflicts_say_which() {
 fn an_insert_waits_for_what_becomes_of_the_row() {
     for level in [Isolation::Snapshot, Isolation::ReadCommitted] {
         for (deletes, commits) in [(true, true), (true, false), (false, true)] {
-            let things = two_things();
-            let mut holder = things.db.begin_with(wait_at(level, LONG)).unwrap();
-            if deletes {
-                assert!(things.delete(&mut holder, 0).unwrap());
-            } else {
-                things.resize(&mut holder, 0, 1).unwrap();
+            for (is_prepared, many) in [(false, false), (false, true), (true, false)] {
+                insert_beside(level, deletes, commits, is_prepared, many);
             }
-            let mut hasty = things.db.begin_with(abort_at(level)).unwrap();
-            assert_eq!(conflict(things.insert(&mut hasty, 0, 7, 2)), Conflict::Locked);
-            let mut other = things.db.begin_with(wait_at(level, LONG)).unwrap();
-            let inserted = std::thread::scope(|scope| {
-                let waiter = std::thread::Builder::new().name(WAITER.into());
-                let inserting = waiter.spawn_scoped(scope, || things.insert(&mut other, 0, 7, 2)).unwrap();
-                await_that("the insert waits", || sleeps(WAITER));
-                if commits {
-                    holder.commit().map(drop).unwrap();
-                } else {
-                    holder.rollback();
-                }
-                inserting.join().unwrap()
-            });
-            match (level, deletes && commits) {
-                (_, false) => assert!(is_duplicate(&inserted.unwrap_err())),
-                (Isolation::Snapshot, true) => assert_eq!(conflict(inserted), Conflict::ChangedSinceSnapshot),
-                (_, true) => {
-                    inserted.unwrap();
-                    other.commit().unwrap();
-                    assert_eq!(things.db.run(|txn| things.size(txn, 0)).unwrap(), Some(2));
-                }
-            }
+        }
+    }
+}
+
+fn insert_beside(level: Isolation, deletes: bool, commits: bool, is_prepared: bool, many: bool) {
+    let things = two_things();
+    let insert = |txn: &mut Transaction| match many {
+        false => things.insert(txn, 0, 7, 2),
+        true => {
+            let things_of = [[9u64, 9, 9], [0, 7, 2]]
+                .map(|[id, name, size]| [Value::UInt(id), Value::UInt(name), Value::Int(size as i64)]);
+            txn.insert_many(&things.table, things_of).map(drop)
+        }
+    };
+    let mut holder = things.db.begin_with(wait_at(level, LONG)).unwrap();
+    if deletes {
+        assert!(things.delete(&mut holder, 0).unwrap());
+    } else {
+        things.resize(&mut holder, 0, 1).unwrap();
+    }
+    let end: Box<dyn FnOnce()> = if is_prepared {
+        let holder = things.db.prepare(holder, b"holder").unwrap();
+        Box::new(
+            move || if commits { holder.commit().map(drop).unwrap() } else { holder.rollback().unwrap() },
+        )
+    } else {
+        Box::new(move || if commits { holder.commit().map(drop).unwrap() } else { holder.rollback() })
+    };
+    let mut hasty = things.db.begin_with(abort_at(level)).unwrap();
+    assert_eq!(conflict(insert(&mut hasty)), Conflict::Locked);
+    drop(hasty);
+    let mut other = things.db.begin_with(wait_at(level, LONG)).unwrap();
+    let inserted = std::thread::scope(|scope| {
+        let waiter = std::thread::Builder::new().name(WAITER.into());
+        let inserting = waiter.spawn_scoped(scope, || insert(&mut other)).unwrap();
+        await_that("the insert waits", || sleeps(WAITER));
+        end();
+        inserting.join().unwrap()
+    });
+    match (level, deletes, commits) {
+        (Isolation::Snapshot, _, true) => assert_eq!(conflict(inserted), Conflict::ChangedSinceSnapshot),
+        (_, false, _) | (_, _, false) => assert!(is_duplicate(&inserted.unwrap_err())),
+        (_, true, true) => {
+            inserted.unwrap();
+            other.commit().unwrap();
+            assert_eq!(things.db.run(|txn| things.size(txn, 0)).unwrap(), Some(2));
         }
     }
 }
