@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use pantile_base::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
 /// Entries that a scan found, in scan order. The buffers are reused.
 #[derive(Clone, Debug)]
 pub struct Batch {
@@ -82,6 +84,15 @@ impl Batch {
         self.values.clear();
     }
 
+    /// Makes room for this many more entries, whose keys take this many words.
+    pub(crate) fn reserve(&mut self, entries: usize, words: usize) {
+        self.words.reserve(words);
+        self.values.reserve(entries);
+        if !self.one_word {
+            self.ends.reserve(entries);
+        }
+    }
+
     /// Appends entries with keys of one word.
     #[inline]
     pub(crate) fn extend_one_word(
@@ -94,10 +105,14 @@ impl Batch {
         self.values.extend(values);
     }
 
-    /// Appends an entry whose key is given in parts.
+    /// Appends an entry with a key of these words: a prefix, a word, and the rest.
     #[inline]
-    pub(crate) fn push_parts(&mut self, key: impl Iterator<Item = u64>, value: u64) {
-        self.words.extend(key);
+    pub(crate) fn push_parts(&mut self, prefix: &[AtomicU64], head: u64, tail: &[AtomicU64], value: u64) {
+        let load = |word: &AtomicU64| word.load(Relaxed);
+        self.words.reserve(prefix.len() + 1 + tail.len());
+        self.words.extend(prefix.iter().map(load));
+        self.words.push(head);
+        self.words.extend(tail.iter().map(load));
         self.values.push(value);
         if !self.one_word {
             self.ends.push(self.words.len() as u32);

@@ -87,6 +87,9 @@ pub(crate) trait Layout: Copy + Send + Sync + 'static {
     /// The number of entries in the node.
     fn count(&self, node: Node<'_>) -> usize;
 
+    /// About how many words the node's keys have, which is for making room.
+    fn key_words(&self, node: Node<'_>) -> usize;
+
     /// Finds `key`.
     fn find(&self, node: Node<'_>, key: &[u64]) -> Slot;
 

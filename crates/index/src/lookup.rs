@@ -16,7 +16,9 @@ impl<L: Layout> Tree<L> {
     /// All entries of a node.
     pub(crate) fn entries(&self, node: Node<'_>) -> Batch {
         let mut entries = self.batch();
-        self.layout.load(node, 0..self.layout.count(node), &mut entries);
+        let count = self.layout.count(node);
+        entries.reserve(count, self.layout.key_words(node));
+        self.layout.load(node, 0..count, &mut entries);
         entries
     }
 

@@ -119,6 +119,10 @@ impl Layout for Narrow {
         (node.get(META) as usize).min(CAPACITY)
     }
 
+    fn key_words(&self, node: Node<'_>) -> usize {
+        self.count(node)
+    }
+
     #[inline(always)]
     fn find(&self, node: Node<'_>, key: &[u64]) -> Slot {
         let pos = lower_bound(keys(node), key[0]);

@@ -54,6 +54,7 @@ impl Wide {
 
     fn reload(&self, node: Node<'_>) -> (Batch, [Option<Vec<u64>>; 2]) {
         let mut entries = Batch::new();
+        entries.reserve(self.count(node) + 1, self.key_words(node) + self.max_key_words);
         self.load(node, 0..self.count(node), &mut entries);
         let fences = [Side::Low, Side::High].map(|side| {
             let mut fence = Vec::new();
@@ -66,18 +67,46 @@ impl Wide {
     /// capacity, and without dead tails.
     #[cold]
     fn insert_anew(&self, node: &Locked<'_>, pos: usize, key: &[u64], value: u64) -> bool {
+        if self.is_plainly_full(**node, key) {
+            return false;
+        }
         let (mut entries, [low, high]) = self.reload(**node);
         entries.insert(pos, key, value);
         let range = 0..entries.len();
         let (few, low, high) = (range.len() <= FEW, low.as_deref(), high.as_deref());
         let content = Content { entries: &entries, range, low, high };
-        // Leave some room: storing anew for every insert would be slow.
-        let budget = if few { self.budget() } else { self.budget() / 16 * 15 };
+        let budget = if few { self.budget() } else { self.budget_anew() };
         let fits = self.cost(&content) <= budget;
         if fits {
             self.store(**node, &content);
         }
         fits
+    }
+
+    /// What a node may cost that is stored anew. That leaves some room: storing anew for every insert
+    /// would be slow.
+    fn budget_anew(&self) -> usize {
+        self.budget() / 16 * 15
+    }
+
+    /// Whether a node with this key as well would cost more than [`Wide::budget_anew`], if that can
+    /// be told from its parts: its prefix stays if the key has it and heads differ. Most nodes that
+    /// are split are told by this, and need not be loaded before.
+    fn is_plainly_full(&self, node: Node<'_>, key: &[u64]) -> bool {
+        let shape @ Shape { count, prefix, .. } = Shape::of(node);
+        let head = |pos: usize| word(node, shape.heads_at() + pos);
+        let stays = count >= FEW
+            && key.len() > prefix
+            && head(0) != head(count - 1)
+            && compare(part(node, HEADER, prefix), &key[..prefix]).is_eq();
+        if !stays {
+            return false;
+        }
+        let tails =
+            (0..count).map(|pos| tail(node, shape, pos).len()).sum::<usize>() + key.len() - prefix - 1;
+        let fences = [Side::Low, Side::High].map(|side| unpack(node, node.get(side.word())).len());
+        let entries = 2 * (count + 1) + (count + 1).div_ceil(2);
+        HEADER + prefix + entries + tails + fences.iter().sum::<usize>() > self.budget_anew()
     }
 }
 
@@ -149,6 +178,11 @@ impl Layout for Wide {
         Shape::of(node).count.min(self.class.words())
     }
 
+    fn key_words(&self, node: Node<'_>) -> usize {
+        let shape = Shape::of(node);
+        self.count(node) * (shape.prefix + 1) + shape.top.saturating_sub(shape.heap_at())
+    }
+
     #[inline]
     fn find(&self, node: Node<'_>, key: &[u64]) -> Slot {
         let shape = Shape::of(node);
@@ -184,8 +218,7 @@ impl Layout for Wide {
         let prefix = part(node, HEADER, shape.prefix);
         for pos in positions {
             let head = word(node, shape.heads_at() + pos);
-            let key = load_words(prefix).chain([head]).chain(load_words(tail(node, shape, pos)));
-            out.push_parts(key, word(node, shape.values_at() + pos));
+            out.push_parts(prefix, head, tail(node, shape, pos), word(node, shape.values_at() + pos));
         }
     }
 
