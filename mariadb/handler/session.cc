@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "session.h"
 #include "two_phases.h"
+#include "slave.h"
+#include <algorithm>
 #include <unordered_map>
 
 Counters pantile_counters;
@@ -112,11 +114,28 @@ bool Session::is_stopped(void *of, uint64_t holder)
 static bool is_applier(THD *thd) { return thd->rgi_slave != nullptr; }
 
 /* Of appliers that work in parallel, one that runs a statement must find what comes before it in the log, and no lock is on
- * what is not there. Changes of rows name what they change, and wait for its lock; they, and the replica's position, are no
- * statements of SQL. */
+ * what is not there. Changes of rows name what they change, and wait for its lock; that it is not there is an error, after
+ * which they wait and are made again, unless such errors are passed over.
+ * The statement has locks of the server, which what comes before may need, so it does not wait for long: after a deadlock
+ * the server waits without them, and runs the transaction again. */
 static int await_earlier(THD *thd)
 {
-  return is_applier(thd) && thd_sql_command(thd) != SQLCOM_END ? thd->wait_for_prior_commit() : 0;
+  const wait_for_commit *order= thd->wait_for_commit_ptr;
+  const bool is_statement= thd_sql_command(thd) != SQLCOM_END;
+  if (!is_applier(thd) || !order ||
+      (!is_statement && slave_exec_mode_options != SLAVE_EXEC_MODE_IDEMPOTENT && !use_slave_mask))
+    return 0;
+  const uint longest= 1000, in_all= 100000; /* microseconds */
+  for (uint slept= 0, next= 20; order->waitee.load(std::memory_order_acquire); next= std::min(2 * next, longest))
+  {
+    if (thd_killed(thd))
+      return HA_ERR_ABORTED_BY_USER;
+    if (slept >= in_all)
+      return HA_ERR_LOCK_DEADLOCK;
+    my_sleep(next);
+    slept+= next;
+  }
+  return 0;
 }
 
 int Session::begin(THD *thd, bool reads, bool consistent_read)
@@ -189,8 +208,8 @@ int Session::enter(THD *thd, bool writes, bool consistent_read)
 {
   if (prepared)
     return HA_ERR_INTERNAL_ERROR;
-  if (await_earlier(thd))
-    return HA_ERR_ABORTED_BY_USER;
+  if (int error= await_earlier(thd))
+    return error;
   take();
   if (!ended.empty())
     return report_ended(thd);
