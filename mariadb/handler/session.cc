@@ -115,7 +115,7 @@ static bool is_applier(THD *thd) { return thd->rgi_slave != nullptr; }
 
 /* Of appliers that work in parallel, one that runs a statement must find what comes before it in the log, and no lock is on
  * what is not there. Changes of rows name what they change, and wait for its lock; that it is not there is an error, after
- * which they wait and are made again, unless such errors are passed over.
+ * which they wait and are made again, unless such errors are skipped.
  * The statement has locks of the server, which what comes before may need, so it does not wait for long: after a deadlock
  * the server waits without them, and runs the transaction again. */
 static int await_earlier(THD *thd)

@@ -63,7 +63,7 @@ class Server:
 
 class Client(threading.Thread):
     def __init__(self, server, number, seed):
-        super().__init__()
+        super().__init__(daemon=True)
         self.server, self.number, self.random, self.error = server, number, random.Random(seed), None
         self.done = threading.Event()
         self.count, self.noted = 0, None
@@ -116,6 +116,17 @@ def begin_replication(replica, primary, mode):
     replica.ask("STOP SLAVE", f"SET GLOBAL slave_parallel_mode = '{mode}'",
                 f"CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={primary.port}, MASTER_USER='rep', "
                 "MASTER_PASSWORD='rep', MASTER_USE_GTID=slave_pos, MASTER_CONNECT_RETRY=1", "START SLAVE")
+
+
+def set_read_only(replica):
+    """Sets it, and takes it back. That waits for all statements, and all others wait for it, so appliers must not wait for one
+    another meanwhile. They do for a row, with each engine: then the time limit ends it, and it is tried again."""
+    for tries in range(5, 0, -1):
+        try:
+            return replica.ask("SET lock_wait_timeout = 3", "SET GLOBAL read_only = 1", "SET GLOBAL read_only = 0")
+        except pymysql.err.OperationalError as error:
+            if error.args[0] != 1205 or tries == 1:
+                raise
 
 
 def await_caught_up(primary, replica, limit=120):
@@ -174,8 +185,7 @@ def one_way(script, stop, directory, engines, rounds, rand, mode=None, form=None
             client.start()
         for _ in range(3):
             time.sleep(rand.uniform(0.1, 0.5))
-            # Waits for all statements, and all others wait for it: an applier must not wait for another one meanwhile.
-            replica.ask("SET lock_wait_timeout = 20", "SET GLOBAL read_only = 1", "SET GLOBAL read_only = 0")
+            set_read_only(replica)
         victim = rand.choice([primary, replica])
         victim.kill()
         if victim is replica:
