@@ -2,8 +2,6 @@
 
 use std::ops::Range;
 
-use pantile_base::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
 /// Entries that a scan found, in scan order. The buffers are reused.
 #[derive(Clone, Debug)]
 pub struct Batch {
@@ -106,13 +104,18 @@ impl Batch {
     }
 
     /// Appends an entry with a key of these words: a prefix, a word, and the rest.
+    // Each part by itself, since that is a copy, and a chain of them goes word by word.
     #[inline]
-    pub(crate) fn push_parts(&mut self, prefix: &[AtomicU64], head: u64, tail: &[AtomicU64], value: u64) {
-        let load = |word: &AtomicU64| word.load(Relaxed);
-        self.words.reserve(prefix.len() + 1 + tail.len());
-        self.words.extend(prefix.iter().map(load));
+    pub(crate) fn push_parts(
+        &mut self,
+        prefix: impl Iterator<Item = u64>,
+        head: u64,
+        rest: impl Iterator<Item = u64>,
+        value: u64,
+    ) {
+        self.words.extend(prefix);
         self.words.push(head);
-        self.words.extend(tail.iter().map(load));
+        self.words.extend(rest);
         self.values.push(value);
         if !self.one_word {
             self.ends.push(self.words.len() as u32);

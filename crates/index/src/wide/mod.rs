@@ -105,8 +105,7 @@ impl Wide {
         let tails =
             (0..count).map(|pos| tail(node, shape, pos).len()).sum::<usize>() + key.len() - prefix - 1;
         let fences = [Side::Low, Side::High].map(|side| unpack(node, node.get(side.word())).len());
-        let entries = 2 * (count + 1) + (count + 1).div_ceil(2);
-        HEADER + prefix + entries + tails + fences.iter().sum::<usize>() > self.budget_anew()
+        cost_of(count + 1, prefix, tails, fences.iter().sum()) > self.budget_anew()
     }
 }
 
@@ -218,7 +217,8 @@ impl Layout for Wide {
         let prefix = part(node, HEADER, shape.prefix);
         for pos in positions {
             let head = word(node, shape.heads_at() + pos);
-            out.push_parts(prefix, head, tail(node, shape, pos), word(node, shape.values_at() + pos));
+            let rest = load_words(tail(node, shape, pos));
+            out.push_parts(load_words(prefix), head, rest, word(node, shape.values_at() + pos));
         }
     }
 
@@ -272,7 +272,7 @@ impl Layout for Wide {
         let (count, prefix) = (content.range.len(), prefix_of(content));
         let tails = content.entries.key_words(&content.range) - count * (prefix + usize::from(count > 0));
         let fences = [content.low, content.high].into_iter().flatten().map(<[u64]>::len).sum::<usize>();
-        HEADER + prefix + 2 * count + count.div_ceil(2) + tails + fences
+        cost_of(count, prefix, tails, fences)
     }
 
     fn budget(&self) -> usize {
@@ -315,6 +315,12 @@ impl Wide {
         // In half words: four for head and value, one for the tail's location.
         count + 2 * spare / (5 + 2 * mean)
     }
+}
+
+/// The words of a node with `count` entries: the header, the prefix, heads, values and places of tails, and
+/// the heap of tails and fences.
+fn cost_of(count: usize, prefix: usize, tails: usize, fences: usize) -> usize {
+    HEADER + prefix + 2 * count + count.div_ceil(2) + tails + fences
 }
 
 /// How many words all keys share, leaving each key at least one more.

@@ -128,7 +128,7 @@ impl Visitor<'_> {
         for tuple in (0..table.tuples_end()).step_by(step as usize).map(TupleId) {
             let _pin = self.core.registry.pin(self.slot);
             let newest = Anchor::load(table.anchor(tuple)).newest();
-            if newest.is_none() || store.content_header(newest).flags().is_tombstone() {
+            if !store.is_row(newest) {
                 continue;
             }
             let length = store.chain_length(newest);
