@@ -236,8 +236,17 @@ impl Clock {
         if self.shared_mode.load(Ordering::Relaxed) {
             return Some(self.next_shared());
         }
-        let tick = self.cycle_tick();
-        (tick >= self.floor.load(Ordering::Relaxed)).then_some(tick)
+        self.checked(|| self.cycle_tick())
+    }
+
+    /// A reading of the counter, unless it is below a tick that had passed before by more
+    /// than cores differ. The floor comes first: a thread that is held up between the two
+    /// would find a floor that others have raised since its reading.
+    #[inline]
+    fn checked(&self, read: impl FnOnce() -> u64) -> Option<u64> {
+        let floor = self.floor.load(Ordering::Acquire);
+        let tick = read();
+        (tick + self.skew >= floor).then_some(tick)
     }
 
     #[inline]

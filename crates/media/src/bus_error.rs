@@ -1,7 +1,7 @@
 //! An explanation before a failed read ends the process.
 //!
-//! A mapped file is read by loads. When the device cannot give the bytes, or
-//! another program has cut the file short, a load has no way to fail: the
+//! A mapped file is read by loads, and on some media written by stores. When the device cannot give the bytes, or
+//! another program has cut the file short, these have no way to fail: the
 //! system sends SIGBUS, which by default ends the process without a message.
 //! Ending is right, since anything put in place of the bytes would be read as
 //! data. So a handler says which file and which byte, what is still true and
@@ -17,7 +17,7 @@
 //! nothing: it looks through a fixed table of atomics and calls what POSIX
 //! allows there (fstat, write, sigaction, raise).
 
-use crate::os::{FAULTS, errno_location, is_failed_memory};
+use crate::os::{FAULTS, Protection, errno_location, is_failed_memory};
 use std::fmt::{self, Write};
 use std::fs::File;
 use std::os::fd::{AsRawFd, RawFd};
@@ -28,7 +28,7 @@ use std::sync::{Once, OnceLock};
 
 /// Mappings that can be watched at a time. Faults in others end the process
 /// without a message.
-const PLACES: usize = 256;
+const PLACES: usize = 512;
 
 /// Longest message; it goes out in one write.
 const TEXT_BYTES: usize = 2048;
@@ -39,6 +39,7 @@ struct Watched {
     start: usize,
     end: usize,
     file: RawFd,
+    is_stored_to: bool,
     path: String,
     directory: String,
 }
@@ -70,19 +71,32 @@ unsafe impl Send for Watch {}
 unsafe impl Sync for Watch {}
 
 /// Watches `len` bytes from `start` on, see [`Watch::over`].
-pub(crate) fn watch(start: usize, len: usize, file: &File, path: &Path) -> Option<Watch> {
-    Watch::over(start, len, file.as_raw_fd(), path)
+pub(crate) fn watch(
+    start: usize,
+    len: usize,
+    file: &File,
+    path: &Path,
+    protection: Protection,
+) -> Option<Watch> {
+    Watch::over(start, len, file.as_raw_fd(), path, protection != Protection::ReadOnly)
 }
 
 impl Watch {
     /// Watches `len` bytes from `start` on, which map `file`, called `path`,
     /// from its first byte. The file must stay open until this is dropped.
     /// None if too many are watched already.
-    pub(crate) fn over(start: usize, len: usize, file: RawFd, path: &Path) -> Option<Self> {
+    pub(crate) fn over(
+        start: usize,
+        len: usize,
+        file: RawFd,
+        path: &Path,
+        is_stored_to: bool,
+    ) -> Option<Self> {
         install();
         let directory = path.parent().unwrap_or(path).display().to_string();
         let path = path.display().to_string();
-        let watched = Box::into_raw(Box::new(Watched { start, end: start + len, file, path, directory }));
+        let watched =
+            Box::into_raw(Box::new(Watched { start, end: start + len, file, is_stored_to, path, directory }));
         let is_free = |place: &AtomicPtr<Watched>| {
             place.compare_exchange(ptr::null_mut(), watched, Ordering::SeqCst, Ordering::Relaxed).is_ok()
         };
@@ -137,7 +151,7 @@ extern "C" fn on_bus_error(signal: libc::c_int, info: *mut libc::siginfo_t, cont
         pass_on(signal, info, context);
         if ours {
             // The previous handler has returned. Nothing can mend this: the
-            // load must not be tried again and find other bytes.
+            // load or store must not be tried again, and meet other bytes.
             die(signal);
         }
         *errno_location() = errno;
@@ -209,14 +223,18 @@ fn describe(
     length: Option<u64>,
     code: libc::c_int,
 ) -> fmt::Result {
-    let Watched { path, directory, .. } = watched;
-    write!(text, "pantile: {path} cannot be read at byte {offset}: ")?;
+    let Watched { path, directory, is_stored_to, .. } = watched;
+    let used = if *is_stored_to { "read or written" } else { "read" };
+    write!(text, "pantile: {path} cannot be {used} at byte {offset}: ")?;
     match length {
         Some(length) if length <= offset => {
             write!(text, "it is only {length} bytes long now, so another program has cut it short. ")?;
         }
         _ if is_failed_memory(code) => {
             write!(text, "the memory that holds it has failed. ")?;
+        }
+        _ if *is_stored_to => {
+            write!(text, "the device does not give the bytes, or the file system takes no more (SIGBUS). ")?;
         }
         _ => write!(text, "the device does not give the bytes (SIGBUS). ")?,
     }

@@ -14,8 +14,8 @@ fn found(address: usize) -> Option<String> {
 
 #[test]
 fn a_range_is_known_from_its_first_byte_to_its_last_while_it_is_watched() {
-    let one = Watch::over(FAR, 4096, -1, Path::new("/one")).expect("a place");
-    let two = Watch::over(FAR + 4096, 4096, -1, Path::new("/two")).expect("a place");
+    let one = Watch::over(FAR, 4096, -1, Path::new("/one"), false).expect("a place");
+    let two = Watch::over(FAR + 4096, 4096, -1, Path::new("/two"), false).expect("a place");
     assert_eq!(found(FAR - 1), None);
     assert_eq!(found(FAR).as_deref(), Some("/one"));
     assert_eq!(found(FAR + 4095).as_deref(), Some("/one"));
@@ -31,11 +31,11 @@ fn a_range_is_known_from_its_first_byte_to_its_last_while_it_is_watched() {
 fn more_ranges_than_places_are_not_watched_and_do_no_harm() {
     let start = FAR + (1 << 40);
     let many: Vec<_> =
-        (0..PLACES + 3).map(|n| Watch::over(start + n * 4096, 4096, -1, Path::new("/many"))).collect();
+        (0..PLACES + 3).map(|n| Watch::over(start + n * 4096, 4096, -1, Path::new("/many"), false)).collect();
     assert!(many.iter().filter(|watch| watch.is_none()).count() >= 3);
     drop(many);
     assert_eq!(found(start), None);
-    Watch::over(start, 4096, -1, Path::new("/again")).expect("a place is free again");
+    Watch::over(start, 4096, -1, Path::new("/again"), false).expect("a place is free again");
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn threads_that_look_and_threads_that_leave_do_not_disturb_each_other() {
             scope.spawn(move || {
                 let start = start + thread * (1 << 20);
                 for _ in 0..2000 {
-                    let watch = Watch::over(start, 4096, -1, Path::new("/busy"));
+                    let watch = Watch::over(start, 4096, -1, Path::new("/busy"), false);
                     assert_eq!(found(start).is_some(), watch.is_some());
                 }
             });
@@ -57,13 +57,14 @@ fn threads_that_look_and_threads_that_leave_do_not_disturb_each_other() {
 #[test]
 fn the_message_says_what_where_and_what_to_do() {
     let path = "/data/shop/pantile.data".to_owned();
-    let watched = Watched { start: 0, end: 1, file: -1, path, directory: "/data/shop".into() };
-    let text = |length, code| {
+    let directory = "/data/shop".into();
+    let mut watched = Watched { start: 0, end: 1, file: -1, is_stored_to: false, path, directory };
+    let text = |watched: &Watched, length, code| {
         let mut text = String::new();
-        describe(&mut text, &watched, 2_097_160, length, code).expect("text");
+        describe(&mut text, watched, 2_097_160, length, code).expect("text");
         text
     };
-    let cut = text(Some(2_097_152), libc::BUS_ADRERR);
+    let cut = text(&watched, Some(2_097_152), libc::BUS_ADRERR);
     for part in [
         "/data/shop/pantile.data cannot be read at byte 2097160",
         "only 2097152 bytes long now",
@@ -73,8 +74,13 @@ fn the_message_says_what_where_and_what_to_do() {
         assert!(cut.contains(part), "{cut}");
     }
     assert!(cut.ends_with(".\n") && cut.matches('\n').count() == 1);
-    assert!(text(Some(1 << 30), libc::BUS_ADRERR).contains("the device does not give the bytes"));
-    assert!(text(None, libc::BUS_MCEERR_AR).contains("the memory that holds it has failed"));
+    assert!(text(&watched, Some(1 << 30), libc::BUS_ADRERR).contains("the device does not give the bytes"));
+    assert!(text(&watched, None, libc::BUS_MCEERR_AR).contains("the memory that holds it has failed"));
+    watched.is_stored_to = true;
+    let stored = text(&watched, Some(1 << 30), libc::BUS_ADRERR);
+    for part in ["cannot be read or written at byte 2097160", "the file system takes no more"] {
+        assert!(stored.contains(part), "{stored}");
+    }
 }
 
 #[test]

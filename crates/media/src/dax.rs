@@ -10,10 +10,9 @@
 //! A store through a mapping can fail only by SIGBUS, so space is found
 //! before. New chunks are written with zeros ahead of their use, as on files
 //! (see `prefill`). Most stores then need no allocation in their page fault.
-//! Before the first store to a chunk since opening, the file system is asked
-//! to promise its space, which costs nothing if the space is there. So a copy
-//! of the file that has holes works as well. The file's length and its
-//! allocations are synced before a new chunk is mapped.
+//! Before the first store to a piece since opening, the file system is asked
+//! to promise its space (see `pieces`). The file's length and its
+//! allocations are synced before a new piece is mapped.
 //!
 //! # What an earlier process has left
 //! A process that is killed between store and fence leaves bytes in the caches
@@ -30,13 +29,12 @@ use crate::error::NoDax;
 use crate::line_flush::{LINE_BYTES, LineFlush, store_fence};
 use crate::map::{Map, MapOptions, Protection};
 use crate::os::no_dax;
+use crate::pieces::Promised;
 use crate::prefill::Prefill;
 use crate::stats::Count;
 use crate::{Facts, Medium, MediumError, MediumStatus};
-use pantile_base::limits::GROWTH_BYTES;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How to open a [`DaxMedium`].
 #[derive(Debug, Clone, Copy)]
@@ -71,8 +69,7 @@ impl Default for DaxOptions {
 pub struct DaxMedium {
     // Dropped first: its thread writes to the file.
     prefill: Prefill,
-    /// One bit for each chunk that the file system has promised space for.
-    promised: Box<[AtomicU64]>,
+    promised: Promised,
     /// None where caches are persistent.
     line_flush: Option<LineFlush>,
     protection: Protection,
@@ -127,10 +124,9 @@ impl DaxMedium {
         let mut contents = Contents::in_directory("dax", directory, options, protection)?;
         contents.facts.emulated = protection != Protection::Persistent;
         let limit = contents.facts.limit;
-        let words = (limit / GROWTH_BYTES).div_ceil(u64::from(u64::BITS));
         Ok(Arc::new(Self {
             prefill: Prefill::over(&file, filled, limit, &contents.failure),
-            promised: (0..words).map(|_| AtomicU64::new(0)).collect(),
+            promised: Promised::default(),
             line_flush: (!persistent_caches).then_some(line_flush),
             protection,
             file,
@@ -143,37 +139,14 @@ impl DaxMedium {
         // The length and the allocations; a store must not come before.
         self.contents.sync_file(&self.file, true)?;
         self.contents.map.attach_file(self.file.file(), self.protection, from, to)?;
-        self.note_promised(from, to - from, true);
+        self.promised.note(from, to - from, true);
         Ok(())
-    }
-
-    /// The word and the bit of a piece of `GROWTH_BYTES`.
-    fn promise_of(&self, chunk: u64) -> (&AtomicU64, u64) {
-        (&self.promised[(chunk / u64::from(u64::BITS)) as usize], 1 << (chunk % u64::from(u64::BITS)))
-    }
-
-    fn note_promised(&self, offset: u64, len: u64, promised: bool) {
-        for chunk in offset / GROWTH_BYTES..(offset + len) / GROWTH_BYTES {
-            let (word, bit) = self.promise_of(chunk);
-            match promised {
-                true => word.fetch_or(bit, Ordering::Release),
-                false => word.fetch_and(!bit, Ordering::Release),
-            };
-        }
     }
 
     /// Makes the file system promise space for the pieces of some bytes, unless it has promised it since opening.
     fn promise(&self, offset: u64, len: u64) -> Result<(), MediumError> {
-        for chunk in offset / GROWTH_BYTES..(offset + len).div_ceil(GROWTH_BYTES) {
-            let (word, bit) = self.promise_of(chunk);
-            if word.load(Ordering::Acquire) & bit == 0 {
-                let at = chunk * GROWTH_BYTES;
-                let promised = self.file.promise(at, GROWTH_BYTES);
-                promised.map_err(|error| self.file.refused("find space in", at + GROWTH_BYTES, error))?;
-                self.note_promised(at, GROWTH_BYTES, true);
-            }
-        }
-        Ok(())
+        let promised = self.promised.ensure(&self.file, offset, len);
+        promised.map_err(|(end, error)| self.file.refused("find space in", end, error))
     }
 
     fn lines_of(&self, offset: u64, len: u64) -> (u64, u64) {
@@ -256,7 +229,7 @@ unsafe impl Medium for DaxMedium {
     unsafe fn shrink(&self, len: u64) -> Result<(), MediumError> {
         let before = self.contents.map.len();
         let forget = |left| {
-            self.note_promised(left, before - left, false);
+            self.promised.note(left, before - left, false);
             self.prefill.shrink(left);
         };
         // SAFETY: as the caller promises.
@@ -265,7 +238,7 @@ unsafe impl Medium for DaxMedium {
 
     unsafe fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
         self.contents.map.check_aligned(offset, len)?;
-        self.note_promised(offset, len, false);
+        self.promised.note(offset, len, false);
         // SAFETY: as the caller promises.
         unsafe { self.contents.discard(offset, len) }
     }
@@ -273,7 +246,7 @@ unsafe impl Medium for DaxMedium {
     unsafe fn restore(&self, offset: u64, len: u64) -> Result<(), MediumError> {
         // SAFETY: as the caller promises.
         unsafe { self.contents.restore(offset, len, || self.prefill.refill(offset, len))? };
-        self.note_promised(offset, len, true);
+        self.promised.note(offset, len, true);
         Ok(())
     }
 

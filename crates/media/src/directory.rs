@@ -244,7 +244,7 @@ pub(crate) fn map_opened(
     })?;
     let data = directory.data();
     if options.explain_bus_errors {
-        map.explain_bus_errors(data.file(), data.path());
+        map.explain_bus_errors(data.file(), data.path(), protection);
     }
     map.begin(len, |from, to| map.attach_file(data.file(), protection, from, to))?;
     Ok(map)

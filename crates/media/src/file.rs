@@ -1,8 +1,8 @@
-//! An ordinary file: reads through a mapping, writes by `pwrite`.
+//! An ordinary file: reads through a mapping, writes by `pwrite`, and small ones by
+//! stores where commits do not wait for the device (see `stores`).
 //!
 //! A buffered `pwrite` is coherent with a shared mapping of the same file, and
-//! cheaper to make durable than stores through the mapping, which need
-//! `msync`. A sync costs least over bytes that were written before, so files
+//! cheaper to make durable than stores through the mapping. A sync costs least over bytes that were written before, so files
 //! that are synced grow by space already filled with zeros (see `prefill`).
 
 use crate::contents::Contents;
@@ -15,6 +15,7 @@ use crate::memory::available_memory;
 use crate::os;
 use crate::prefill::Prefill;
 use crate::stats::Count;
+use crate::stores::Stores;
 use crate::{Facts, Medium, MediumError, MediumStatus, Reads, SyncPoint};
 use parking_lot::Mutex;
 use std::path::Path;
@@ -45,6 +46,12 @@ pub enum Durability {
     /// is in a consistent earlier state: every commit up to some moment is
     /// there, and none after it. The moment is the last record of the
     /// database's state; see "Recovery" in `docs/design.md`.
+    ///
+    /// On ext4 and tmpfs small writes are stores through a mapping, without a
+    /// system call. If the file system refuses one, because it has become read only
+    /// or another program has cut the file, the process ends with an explanation, as
+    /// after a read that fails; elsewhere, and for larger writes, the commit returns
+    /// an error.
     None,
 }
 
@@ -86,6 +93,8 @@ impl Default for FileOptions {
 pub struct FileMedium {
     // Dropped first: its thread writes to the file.
     prefill: Option<Prefill>,
+    /// Only where commits are not synced: a page that was is slower to store to than to write.
+    stores: Option<Stores>,
     sync: GroupSync,
     file: Arc<DataFile>,
     contents: Contents,
@@ -139,10 +148,13 @@ impl FileMedium {
         if !is_memory(file.file(), Protection::ReadOnly) {
             contents.facts.cached_in = available_memory();
         }
-        let prefill = || Prefill::over(&file, filled, contents.facts.limit, &contents.failure);
+        let (is_synced, limit) = (durability != Durability::None, contents.facts.limit);
+        let prefill = || Prefill::over(&file, filled, limit, &contents.failure);
+        let stores = || Stores::over(&file, filled, limit, explain_bus_errors);
         let window = if durability == Durability::Group { group_window } else { Duration::ZERO };
         Ok(Arc::new(Self {
-            prefill: (durability != Durability::None).then(prefill),
+            prefill: is_synced.then(prefill),
+            stores: if is_synced { None } else { stores() },
             sync: GroupSync::new(call, Arc::clone(&contents.failure), window),
             file,
             contents,
@@ -160,6 +172,9 @@ impl FileMedium {
         match &self.prefill {
             Some(prefill) => prefill.ensure(to, self.commits_are_small())?,
             None => self.file.allocate(from, to)?,
+        }
+        if let Some(stores) = &self.stores {
+            stores.grow(to)?;
         }
         self.contents.map.attach_file(self.file.file(), Protection::ReadOnly, from, to)
     }
@@ -217,10 +232,14 @@ unsafe impl Medium for FileMedium {
     unsafe fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
         let len = bytes.len() as u64;
         self.contents.check(offset, len)?;
-        self.file.write(bytes, offset).map_err(|error| {
-            let why = Explained(&error);
-            self.contents.failure.latch(format!("write of {len} bytes at {offset}: {why}"))
-        })?;
+        // SAFETY: as the caller promises.
+        let is_stored = self.stores.as_ref().is_some_and(|stores| unsafe { stores.store(offset, bytes) });
+        if !is_stored {
+            self.file.write(bytes, offset).map_err(|error| {
+                let why = Explained(&error);
+                self.contents.failure.latch(format!("write of {len} bytes at {offset}: {why}"))
+            })?;
+        }
         self.contents.counters.add(Count::BytesWritten, len);
         self.contents.counters.add(Count::UnitsWritten, pages(offset, len));
         Ok(())
@@ -233,6 +252,7 @@ unsafe impl Medium for FileMedium {
     }
 
     fn sync_all(&self) -> Result<(), MediumError> {
+        self.stores.iter().for_each(Stores::let_go);
         self.shared_sync()?;
         self.contents.check_place()
     }
@@ -269,13 +289,18 @@ unsafe impl Medium for FileMedium {
     }
 
     unsafe fn shrink(&self, len: u64) -> Result<(), MediumError> {
+        let forget = |left| {
+            self.prefill.iter().for_each(|prefill| prefill.shrink(left));
+            self.stores.iter().for_each(|stores| stores.shrink(left));
+        };
         // SAFETY: as the caller promises.
-        unsafe {
-            self.contents.shrink(len, |left| self.prefill.iter().for_each(|prefill| prefill.shrink(left)))
-        }
+        unsafe { self.contents.shrink(len, forget) }
     }
 
     unsafe fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        self.contents.failure.check()?;
+        self.contents.map.check_aligned(offset, len)?;
+        self.stores.iter().for_each(|stores| stores.note_promised(offset, len, false));
         // SAFETY: as the caller promises.
         unsafe { self.contents.discard(offset, len) }
     }
@@ -283,7 +308,9 @@ unsafe impl Medium for FileMedium {
     unsafe fn restore(&self, offset: u64, len: u64) -> Result<(), MediumError> {
         let prepare = || self.prefill.as_ref().map_or(Ok(()), |prefill| prefill.refill(offset, len));
         // SAFETY: as the caller promises.
-        unsafe { self.contents.restore(offset, len, prepare) }
+        unsafe { self.contents.restore(offset, len, prepare)? };
+        self.stores.iter().for_each(|stores| stores.note_promised(offset, len, true));
+        Ok(())
     }
 
     fn status(&self) -> MediumStatus {

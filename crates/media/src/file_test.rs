@@ -1,7 +1,7 @@
 use super::*;
 use crate::unshared::Unshared;
 use crate::{DATA_FILE, MediumExt};
-use pantile_base::limits::CHUNK_BYTES;
+use pantile_base::limits::{CHUNK_BYTES, GROWTH_BYTES};
 use pantile_testkit::SpaceGauge;
 use std::fs::File;
 use std::io;
@@ -487,4 +487,67 @@ fn files_in_memory_have_huge_pages() {
     let advice = advice(&medium);
     assert!(advice.iter().any(|flag| flag == "hg") && !advice.iter().any(|flag| flag == "rr"), "{advice:?}");
     assert_eq!(medium.facts().cached_in, None);
+}
+
+#[test]
+fn small_writes_are_stored_where_space_is_promised_and_nothing_waits_for_the_device() {
+    let place = tempfile::tempdir().expect("directory");
+    for durability in ALL {
+        let medium = FileMedium::open(place.path(), with(durability)).expect("open");
+        let is_stored_to = durability == Durability::None && os::keeps_promises(medium.file.file());
+        assert_eq!(medium.stores.is_some(), is_stored_to, "{durability:?}");
+    }
+}
+
+/// As a copy that left out the zeros: what is stored has space behind it before.
+#[test]
+fn holes_get_space_before_they_are_stored_to() {
+    let place = tempfile::tempdir().expect("directory");
+    File::create(place.path().join(DATA_FILE)).expect("file").set_len(4 * CHUNK_BYTES).expect("length");
+    let gauge = SpaceGauge::of(place.path());
+    let medium = FileMedium::open(place.path(), with(Durability::None)).expect("open");
+    let Some(stores) = &medium.stores else {
+        return eprintln!("skipped: this file system does not keep promises");
+    };
+    gauge.assert_chunks(&place.path().join(DATA_FILE), 0);
+    for piece in (CHUNK_BYTES..2 * CHUNK_BYTES).step_by(GROWTH_BYTES as usize) {
+        medium.put(piece + 5, b"stored").expect("write");
+    }
+    // All of each piece, not only the page that was stored to.
+    gauge.assert_chunks(&place.path().join(DATA_FILE), 1);
+    medium.sync_all().expect("sync");
+    medium.put(CHUNK_BYTES + 7, b"again").expect("write");
+    let mut found = [0; 7];
+    medium.get(CHUNK_BYTES + 5, &mut found).expect("read");
+    assert_eq!(&found, b"stagain");
+    // A file that another medium reads has the same bytes.
+    let bytes = std::fs::read(place.path().join(DATA_FILE)).expect("the file");
+    assert_eq!(&bytes[(CHUNK_BYTES + 5) as usize..][..7], b"stagain");
+    // What was given back has none, and gets it again.
+    medium.give_back(CHUNK_BYTES, CHUNK_BYTES).expect("discard");
+    gauge.assert_chunks(&place.path().join(DATA_FILE), 0);
+    medium.take_back(CHUNK_BYTES, CHUNK_BYTES).expect("restore");
+    gauge.assert_chunks(&place.path().join(DATA_FILE), 1);
+    // SAFETY: nobody else has the medium.
+    assert!(unsafe { stores.store(CHUNK_BYTES, b"few") });
+    // SAFETY: as before.
+    assert!(!unsafe { stores.store(CHUNK_BYTES, &[1; (8 << 10) + 1]) }, "many are written");
+}
+
+#[test]
+fn a_file_that_is_cut_and_grows_again_is_stored_to_where_it_is() {
+    let place = tempfile::tempdir().expect("directory");
+    let medium = FileMedium::open(place.path(), with(Durability::None)).expect("open");
+    medium.grow(4 * CHUNK_BYTES).expect("grow");
+    medium.put(3 * CHUNK_BYTES, b"before").expect("write");
+    // SAFETY: nobody else has the medium.
+    unsafe { medium.shrink(CHUNK_BYTES) }.expect("shrink");
+    medium.put(3 * CHUNK_BYTES, b"beyond").expect_err("it is not there");
+    medium.grow(4 * CHUNK_BYTES).expect("grow");
+    let mut found = [1; 6];
+    medium.get(3 * CHUNK_BYTES, &mut found).expect("read");
+    assert_eq!(found, [0; 6]);
+    medium.put(3 * CHUNK_BYTES, b"behind").expect("write");
+    medium.get(3 * CHUNK_BYTES, &mut found).expect("read");
+    assert_eq!(&found, b"behind");
 }

@@ -37,11 +37,13 @@ mod medium;
 mod memory;
 mod no_dax;
 mod os;
+mod pieces;
 mod place;
 mod prefill;
 mod reader_mark;
 mod shard;
 mod stats;
+mod stores;
 #[cfg(any(test, feature = "unshared"))]
 pub mod unshared;
 mod view;

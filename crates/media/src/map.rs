@@ -85,6 +85,13 @@ impl Map {
         }
     }
 
+    /// As [`Map::reserve`], but all addresses or none.
+    pub(crate) fn reserve_all(options: MapOptions) -> Option<Self> {
+        let bytes = round_up(options.reserve_bytes.max(CHUNK_BYTES));
+        let region = os::reserve(bytes + CHUNK_BYTES).ok()?;
+        Some(Self::over(region, bytes, options))
+    }
+
     fn over(region: *mut c_void, bytes: u64, options: MapOptions) -> Self {
         let start = region.cast::<u8>();
         let wanted = options.max_bytes.unwrap_or(options.reserve_bytes).min(options.reserve_bytes);
@@ -206,11 +213,11 @@ impl Map {
         give_back(to.min(from))
     }
 
-    /// Explains loads that fail: everything attached will be of `file`,
+    /// Explains loads and stores that fail: everything attached will be of `file`,
     /// which stays open as long as the map exists.
-    pub(crate) fn explain_bus_errors(&mut self, file: &File, path: &Path) {
+    pub(crate) fn explain_bus_errors(&mut self, file: &File, path: &Path, protection: Protection) {
         let len = self.region_len - CHUNK_BYTES as usize;
-        self.watch = watch(self.base as usize, len, file, path);
+        self.watch = watch(self.base as usize, len, file, path, protection);
     }
 
     /// Asks for huge pages in everything that will be attached. A wish only.
@@ -240,6 +247,11 @@ impl Map {
         if from < to {
             self.advise_in(from, to, os::SOON);
         }
+    }
+
+    /// Takes attached pages of a file out of the mapping. The file keeps them, and the next use brings them back.
+    pub(crate) fn let_go(&self, offset: u64, len: u64) {
+        self.advise_in(offset, offset + len, os::LET_GO);
     }
 
     fn advise_in(&self, from: u64, to: u64, advice: i32) {

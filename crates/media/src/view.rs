@@ -8,7 +8,7 @@ use crate::contents::Contents;
 use crate::data_file::DataFile;
 use crate::directory::DATA_FILE;
 use crate::lock::{Lock, Sharing};
-use crate::map::{Map, MapOptions, round_up};
+use crate::map::{Map, MapOptions, Protection, round_up};
 use crate::os::{self, Identity, read_exact_at};
 use crate::reader_mark;
 use crate::{Facts, Medium, MediumError, MediumStatus};
@@ -87,7 +87,7 @@ impl ReaderFile {
         let data_path = self.directory.join(DATA_FILE);
         let mut view = ViewMedium::over(&self.directory, self.data, self.lock)?;
         if let Some(map) = Arc::get_mut(&mut view.contents.map) {
-            map.explain_bus_errors(view.data.file(), &data_path);
+            map.explain_bus_errors(view.data.file(), &data_path, Protection::ReadOnly);
         }
         Ok(Arc::new(view))
     }

@@ -69,12 +69,22 @@ pub(crate) unsafe fn discard_memory(at: *mut c_void, bytes: u64) -> io::Result<(
 
 /// Whether the contents of a file are in memory, without a device.
 pub(crate) fn is_in_memory(file: &File) -> bool {
+    kind_of_file_system(file) == Some(libc::TMPFS_MAGIC)
+}
+
+/// Whether the file system overwrites in place and keeps what [`promise`] has promised, so
+/// that a store to a mapped page of it never lacks space. So do ext4 and tmpfs. Btrfs writes
+/// elsewhere, and XFS where a file shares its space with a copy (reflink).
+pub(crate) fn keeps_promises(file: &File) -> bool {
+    matches!(kind_of_file_system(file), Some(libc::EXT4_SUPER_MAGIC | libc::TMPFS_MAGIC))
+}
+
+fn kind_of_file_system(file: &File) -> Option<libc::__fsword_t> {
     // SAFETY: the numbers of the structure may be zero, and the descriptor is open.
-    let kind = unsafe {
+    unsafe {
         let mut found: libc::statfs = std::mem::zeroed();
-        if libc::fstatfs(file.as_raw_fd(), &raw mut found) == 0 { found.f_type } else { 0 }
-    };
-    kind == libc::TMPFS_MAGIC
+        (libc::fstatfs(file.as_raw_fd(), &raw mut found) == 0).then_some(found.f_type)
+    }
 }
 
 /// The holes of a file of `len` bytes that a load through a mapping would put

@@ -29,6 +29,11 @@ pub(crate) fn is_in_memory(_file: &File) -> bool {
     false
 }
 
+/// Whether a store to a mapped page of a file never lacks space: unknown.
+pub(crate) fn keeps_promises(_file: &File) -> bool {
+    false
+}
+
 /// The holes of a file that a load through a mapping would put memory into:
 /// holes are read as zeros.
 pub(crate) fn holes_that_take_memory(_file: &File, _len: u64) -> Vec<Range<u64>> {

@@ -15,6 +15,7 @@ const RESERVE_FLAGS: libc::c_int = libc::MAP_PRIVATE | libc::MAP_ANON | libc::MA
 pub(crate) const NORMAL: i32 = libc::MADV_NORMAL;
 pub(crate) const AT_RANDOM: i32 = libc::MADV_RANDOM;
 pub(crate) const SOON: i32 = libc::MADV_WILLNEED;
+pub(crate) const LET_GO: i32 = libc::MADV_DONTNEED;
 
 fn access(protection: Protection) -> libc::c_int {
     match protection {

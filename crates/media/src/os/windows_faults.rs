@@ -1,5 +1,6 @@
 //! A failed read on Windows is an exception that ends the process: nothing explains it yet.
 
+use super::Protection;
 use std::fs::File;
 use std::path::Path;
 
@@ -8,6 +9,12 @@ use std::path::Path;
 pub(crate) enum Watch {}
 
 /// Watches nothing.
-pub(crate) fn watch(_start: usize, _len: usize, _file: &File, _path: &Path) -> Option<Watch> {
+pub(crate) fn watch(
+    _start: usize,
+    _len: usize,
+    _file: &File,
+    _path: &Path,
+    _protection: Protection,
+) -> Option<Watch> {
     None
 }

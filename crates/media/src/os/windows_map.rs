@@ -25,6 +25,7 @@ use windows_sys::Win32::System::Threading::GetCurrentProcess;
 pub(crate) const NORMAL: i32 = 0;
 pub(crate) const AT_RANDOM: i32 = 1;
 pub(crate) const SOON: i32 = 2;
+pub(crate) const LET_GO: i32 = 3;
 
 /// Below this length a medium grows and shrinks by less than a chunk.
 const SMALL_BYTES: u64 = 8 * CHUNK_BYTES;

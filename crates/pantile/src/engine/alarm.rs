@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pantile_base::sync::atomic::{AtomicU32, Ordering};
+use pantile_base::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use pantile_base::sync::{Condvar, Mutex};
 
 /// When the next round is due.
@@ -37,6 +37,8 @@ pub(crate) const UNTIL_A_BEGIN: u32 = 3;
 pub(crate) struct Alarm {
     /// What the worker sleeps for. Read by every transaction, seldom written.
     asleep: AtomicU32,
+    /// Whether the worker is to look at once whether a state record is due.
+    record: AtomicBool,
     /// Whether the worker is to end.
     ended: Mutex<bool>,
     changed: Condvar,
@@ -83,6 +85,19 @@ impl Alarm {
         }
     }
 
+    /// A state record is due. Saying so again costs nothing until the worker has looked.
+    #[inline]
+    pub fn record_due(&self) {
+        if !self.record.swap(true, Ordering::AcqRel) {
+            self.wake();
+        }
+    }
+
+    /// The worker is about to look whether one is due.
+    pub fn forget_record(&self) {
+        self.record.swap(false, Ordering::AcqRel);
+    }
+
     /// There may be something to do.
     pub fn look(&self) {
         if self.asleep.load(Ordering::Relaxed) != AWAKE {
@@ -101,7 +116,8 @@ impl Alarm {
     /// the thread goes on.
     pub fn sleep(&self, what_for: u32, limit: Option<Duration>) -> bool {
         let mut ended = self.ended.lock();
-        if !*ended && (what_for == AWAKE || self.asleep.load(Ordering::Relaxed) == what_for) {
+        let is_asked = self.record.load(Ordering::Acquire);
+        if !*ended && !is_asked && (what_for == AWAKE || self.asleep.load(Ordering::Relaxed) == what_for) {
             match limit {
                 Some(limit) => _ = self.changed.wait_for(&mut ended, limit),
                 None => self.changed.wait(&mut ended),

@@ -9,6 +9,10 @@ use pantile_store::{ImageName, Store};
 /// An image is worth it after this many times its bytes have been appended. So
 /// images are at most a twentieth of what is written.
 const TIMES: u64 = 20;
+/// Reading more takes seconds: an image is worth it sooner, though not before `TIMES_AT_LEAST`
+/// times its bytes have been appended. So large ones are at most a fifth of what is written.
+const MANY: u64 = 2 << 30;
+const TIMES_AT_LEAST: u64 = 5;
 /// Reading so much takes no longer than a few milliseconds.
 const LEAST: u64 = 8 << 20;
 
@@ -37,6 +41,11 @@ pub(crate) struct Images {
     is_being_made: AtomicBool,
     is_stopped: AtomicBool,
     thread: Mutex<Option<thread::JoinHandle<()>>>,
+}
+
+/// Bytes to append before an image of this many is worth it.
+fn worth_writing(image: u64) -> u64 {
+    (image * TIMES).min(MANY.max(image * TIMES_AT_LEAST))
 }
 
 impl Images {
@@ -73,7 +82,7 @@ impl Images {
         let to_scan = self.before.load(Ordering::Relaxed) + appended;
         let is_first = is_at_rest && !store.has_image();
         let is_tried = self.begun.load(Ordering::Relaxed) > 0 && since < LEAST;
-        to_scan >= LEAST && !is_tried && (is_first || appended >= bytes() * TIMES)
+        to_scan >= LEAST && !is_tried && (is_first || appended >= worth_writing(bytes()))
     }
 
     /// Begins an image, unless one is being made.
@@ -155,5 +164,19 @@ pub(crate) struct Making(Arc<Images>);
 impl Drop for Making {
     fn drop(&mut self) {
         self.0.is_being_made.store(false, Ordering::SeqCst);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_images_are_made_sooner_and_none_for_less_than_five_times_its_size() {
+        let (mb, gb) = (1 << 20, 1 << 30);
+        assert_eq!(worth_writing(mb), 20 * mb);
+        assert_eq!(worth_writing(100 * mb), 2_000 * mb);
+        assert_eq!(worth_writing(300 * mb), 2 * gb);
+        assert_eq!(worth_writing(gb), 5 * gb);
     }
 }

@@ -15,6 +15,9 @@ const STATE_SHARE: u64 = 16;
 const LEAST_STATE_BYTES: u64 = 4 << 20;
 const MOST_STATE_BYTES: u64 = 64 << 20;
 const STATE_EPOCHS: u32 = 12;
+/// The worker writes records, so that no commit waits for the device. Where this many
+/// times the bytes have been appended, it does not keep up, and a commit writes one.
+const LATE: u64 = 4;
 /// The same while more space is taken than promised: what was emptied is free
 /// only after the next record.
 const HASTY_EPOCHS: u32 = 4;
@@ -40,8 +43,17 @@ impl StateRecords {
     /// Whether enough has been appended for a new record. The collector can
     /// free nothing that is younger than the last record.
     pub fn is_due_by_bytes(store: &Store, wanted: u64) -> bool {
+        store.appended_since_sample_about() >= Self::bytes_between(store, wanted)
+    }
+
+    /// Whether so much has been appended that the worker is late with a record.
+    pub fn is_overdue(store: &Store, wanted: u64) -> bool {
+        store.appended_since_sample_about() >= Self::bytes_between(store, wanted).saturating_mul(LATE)
+    }
+
+    fn bytes_between(store: &Store, wanted: u64) -> u64 {
         let bytes = (store.used_bytes() / STATE_SHARE).clamp(LEAST_STATE_BYTES, MOST_STATE_BYTES);
-        store.appended_since_sample_about() >= bytes.min(wanted)
+        bytes.min(wanted)
     }
 
     /// Whether a sample waits to be written or the last one is old.

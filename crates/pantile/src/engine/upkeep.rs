@@ -39,10 +39,13 @@ impl Core {
     pub fn maintain(&self, permit: &Permit, stale: usize) {
         self.clean(permit.slot(), stale);
         let is_round = self.collect_step(permit);
-        let is_due = self.state_records.has_sample()
-            || StateRecords::is_due_by_bytes(&self.store, self.reclaimer.bytes_between_records());
+        let between = self.reclaimer.bytes_between_records();
+        let is_due = self.state_records.has_sample() || StateRecords::is_due_by_bytes(&self.store, between);
         if is_due || (is_round || cleanup::is_tick()) && self.is_state_due(Debt::Nothing) {
-            self.advance_state(permit);
+            match self.rounds.has_worker() && !StateRecords::is_overdue(&self.store, between) {
+                true => self.alarm.record_due(),
+                false => self.advance_state(permit),
+            }
         }
         if self.tables.has_more_to_release() && cleanup::is_tick() {
             self.release_dropped(permit, Batch::OF_A_COMMIT);
@@ -57,6 +60,8 @@ impl Core {
 
     /// Does a round of upkeep, and says when the next is due.
     pub fn round(&self) -> Due {
+        // Also where nothing can be done: the worker would not sleep.
+        self.alarm.forget_record();
         let done = self.apart_with_slots(|enter| {
             if self.store.medium().is_failed() {
                 return Ok(Due::AfterAWrite);
@@ -88,7 +93,7 @@ impl Core {
         }
     }
 
-    /// Writes a state record if the round makes one due.
+    /// Writes a state record if one is due.
     fn settle(&self, permit: &Permit, debt: Debt, stale: Waiting) -> Due {
         let epoch = self.options.gc.epoch;
         let dropped = self.tables.dropped(self.registry.watermark().min(self.read_from()));
@@ -98,7 +103,8 @@ impl Core {
             || names_too_much
             || self.images.is_pending()
             || debt != Debt::Nothing && debt != Debt::Held;
-        if is_owed && self.is_state_due(debt) {
+        let is_due = StateRecords::is_due_by_bytes(&self.store, self.reclaimer.bytes_between_records());
+        if is_due || is_owed && self.is_state_due(debt) {
             self.advance_state(permit);
         }
         // The record of a sample follows as soon as the commits are over that
