@@ -115,7 +115,7 @@ const SIMULATED_YIELD: Duration = Duration::from_micros(100);
 #[derive(Debug)]
 pub struct Clock {
     shared_mode: AtomicBool,
-    /// Highest tick known to have passed. A cycle counter below it has run
+    /// Highest tick known to have passed. A cycle counter below it by more than cores differ has run
     /// backwards.
     floor: AtomicU64,
     /// The shared counter.
@@ -275,7 +275,7 @@ impl Clock {
         }
     }
 
-    /// Records that `tick` has passed, so that a counter below it is noticed.
+    /// Records that `tick` has passed, so that a counter below it, by more than cores differ, is noticed.
     pub fn raise_floor(&self, tick: u64) {
         self.floor.fetch_max(tick, Ordering::Relaxed);
     }

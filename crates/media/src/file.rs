@@ -20,6 +20,7 @@ use crate::{Facts, Medium, MediumError, MediumStatus, Reads, SyncPoint};
 use parking_lot::Mutex;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
 use std::time::Duration;
 
 /// Bytes of a page: the unit in which the system writes a file to its device.
@@ -48,10 +49,10 @@ pub enum Durability {
     /// database's state; see "Recovery" in `docs/design.md`.
     ///
     /// On ext4 and tmpfs small writes are stores through a mapping, without a
-    /// system call. If the file system refuses one, because it has become read only
-    /// or another program has cut the file, the process ends with an explanation, as
-    /// after a read that fails; elsewhere, and for larger writes, the commit returns
-    /// an error.
+    /// system call. One that fails, because the device does not give the page it changes,
+    /// the file system has become read only or another program has cut the file, ends the
+    /// process with an explanation, as a read that fails does; elsewhere, and for larger
+    /// writes, the commit returns an error.
     None,
 }
 
@@ -173,9 +174,7 @@ impl FileMedium {
             Some(prefill) => prefill.ensure(to, self.commits_are_small())?,
             None => self.file.allocate(from, to)?,
         }
-        if let Some(stores) = &self.stores {
-            stores.grow(to)?;
-        }
+        self.stores.iter().for_each(|stores| stores.grow(to));
         self.contents.map.attach_file(self.file.file(), Protection::ReadOnly, from, to)
     }
 
@@ -232,6 +231,8 @@ unsafe impl Medium for FileMedium {
     unsafe fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
         let len = bytes.len() as u64;
         self.contents.check(offset, len)?;
+        // A reader in another process sees first what was stored first, also before a call.
+        fence(Ordering::Release);
         // SAFETY: as the caller promises.
         let is_stored = self.stores.as_ref().is_some_and(|stores| unsafe { stores.store(offset, bytes) });
         if !is_stored {
@@ -300,7 +301,7 @@ unsafe impl Medium for FileMedium {
     unsafe fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
         self.contents.failure.check()?;
         self.contents.map.check_aligned(offset, len)?;
-        self.stores.iter().for_each(|stores| stores.note_promised(offset, len, false));
+        self.stores.iter().for_each(|stores| stores.forget(offset, len));
         // SAFETY: as the caller promises.
         unsafe { self.contents.discard(offset, len) }
     }
@@ -308,9 +309,7 @@ unsafe impl Medium for FileMedium {
     unsafe fn restore(&self, offset: u64, len: u64) -> Result<(), MediumError> {
         let prepare = || self.prefill.as_ref().map_or(Ok(()), |prefill| prefill.refill(offset, len));
         // SAFETY: as the caller promises.
-        unsafe { self.contents.restore(offset, len, prepare)? };
-        self.stores.iter().for_each(|stores| stores.note_promised(offset, len, true));
-        Ok(())
+        unsafe { self.contents.restore(offset, len, prepare) }
     }
 
     fn status(&self) -> MediumStatus {

@@ -54,8 +54,10 @@ impl Pieces {
     pub(crate) fn take(&self, len: u64, mut each: impl FnMut(u64, u64)) {
         let span = OF_A_WORD * GROWTH_BYTES;
         for at in 0..len.div_ceil(span) {
-            let Some(word) = self.0.get(at) else { return };
-            if word.load(Ordering::Relaxed) != 0 && word.swap(0, Ordering::AcqRel) != 0 {
+            let word = self.0.get(at);
+            if word
+                .is_some_and(|word| word.load(Ordering::Relaxed) != 0 && word.swap(0, Ordering::AcqRel) != 0)
+            {
                 each(at * span, span.min(len - at * span));
             }
         }
@@ -120,5 +122,11 @@ mod tests {
         pieces.note(3 * span, span, false);
         assert_eq!(taken(), [(0, span), (2 * span, span), (5 * span, GROWTH_BYTES)]);
         assert_eq!(taken(), []);
+        // Words lie in segments, which are made one by one.
+        let far = 20_000 * span;
+        pieces.add(far, 1);
+        let mut found = Vec::new();
+        pieces.take(far + span, |at, _| found.push(at));
+        assert_eq!(found, [far]);
     }
 }

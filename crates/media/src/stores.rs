@@ -22,7 +22,6 @@ use crate::os;
 use crate::pieces::{Pieces, Promised};
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{Ordering, fence};
 
 /// Longest write that is stored. Above, the call is cheaper than the page faults.
 const MOST_BYTES: usize = 8 << 10;
@@ -34,6 +33,7 @@ pub(crate) struct Stores {
     promised: Promised,
     /// Where something was stored since the last sync of the file.
     stored: Pieces,
+    is_in_memory: bool,
     file: Arc<DataFile>,
 }
 
@@ -48,8 +48,13 @@ impl Stores {
         if explain_bus_errors {
             map.explain_bus_errors(file.file(), file.path(), Protection::ReadWrite);
         }
-        let stores =
-            Self { map, promised: Promised::default(), stored: Pieces::default(), file: Arc::clone(file) };
+        let stores = Self {
+            map,
+            promised: Promised::default(),
+            stored: Pieces::default(),
+            is_in_memory: os::is_in_memory(file.file()),
+            file: Arc::clone(file),
+        };
         stores.map.begin(len, |from, to| stores.attach(from, to)).ok()?;
         Some(stores)
     }
@@ -58,15 +63,10 @@ impl Stores {
         self.map.attach_file(self.file.file(), Protection::ReadWrite, from, to)
     }
 
-    /// Follows the file, whose bytes up to `len` have just been allocated.
-    ///
-    /// # Errors
-    /// [`MediumError::Full`] when the system does not map more; nothing has changed.
-    pub(crate) fn grow(&self, len: u64) -> Result<(), MediumError> {
-        let before = self.map.len();
-        self.map.grow(len, |from, to| self.attach(from, to))?;
-        self.promised.note(before, self.map.len() - before, true);
-        Ok(())
+    /// Follows the file, whose bytes up to `len` are there. Where the system does not map more,
+    /// what lies beyond is written by calls.
+    pub(crate) fn grow(&self, len: u64) {
+        let _ = self.map.grow(len, |from, to| self.attach(from, to));
     }
 
     /// Follows the file, which is about to be cut.
@@ -79,15 +79,18 @@ impl Stores {
         }
     }
 
-    /// Notes that whole pieces of the file have space again, or have none any more.
-    pub(crate) fn note_promised(&self, offset: u64, len: u64, promised: bool) {
-        self.promised.note(offset, len, promised);
+    /// Notes that a part of the file has no space any more.
+    pub(crate) fn forget(&self, offset: u64, len: u64) {
+        self.promised.note(offset, len, false);
     }
 
     /// Takes the pages that were stored to out of the mapping, before the file is synced. The sync would
-    /// make one after the other read only, and interrupt all cores each time.
+    /// make one after the other read only, and interrupt all cores each time. One of a file in
+    /// memory does not.
     pub(crate) fn let_go(&self) {
-        self.stored.take(self.map.len(), |offset, len| self.map.let_go(offset, len));
+        if !self.is_in_memory {
+            self.stored.take(self.map.len(), |offset, len| self.map.let_go(offset, len));
+        }
     }
 
     /// Stores bytes if there are few and their space is sure. Returns whether it did.
@@ -103,8 +106,6 @@ impl Stores {
             && self.promised.ensure(&self.file, offset, len).is_ok();
         if can {
             self.stored.add(offset, len);
-            // A reader in another process sees what was stored before, as after a call.
-            fence(Ordering::Release);
             // SAFETY: the range is attached and writable, and nobody else uses it, by the contract.
             unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.map.at(offset).cast(), bytes.len()) };
         }

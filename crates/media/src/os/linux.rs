@@ -73,10 +73,25 @@ pub(crate) fn is_in_memory(file: &File) -> bool {
 }
 
 /// Whether the file system overwrites in place and keeps what [`promise`] has promised, so
-/// that a store to a mapped page of it never lacks space. So do ext4 and tmpfs. Btrfs writes
+/// that a store to a mapped page of it never lacks space. So do tmpfs, and ext4 for files
+/// that have extents: ext2 and ext3, which share its number, have none and promise nothing. Btrfs writes
 /// elsewhere, and XFS where a file shares its space with a copy (reflink).
 pub(crate) fn keeps_promises(file: &File) -> bool {
-    matches!(kind_of_file_system(file), Some(libc::EXT4_SUPER_MAGIC | libc::TMPFS_MAGIC))
+    match kind_of_file_system(file) {
+        Some(libc::TMPFS_MAGIC) => true,
+        Some(libc::EXT4_SUPER_MAGIC) => has_extents(file),
+        _ => false,
+    }
+}
+
+/// The flag of a file with extents (`EXT4_EXTENTS_FL`).
+const EXTENTS: libc::c_int = 0x8_0000;
+
+fn has_extents(file: &File) -> bool {
+    let mut flags: libc::c_int = 0;
+    // SAFETY: the descriptor is open, and the call writes one `int`.
+    let found = unsafe { libc::ioctl(file.as_raw_fd(), libc::FS_IOC_GETFLAGS, &raw mut flags) };
+    found == 0 && flags & EXTENTS != 0
 }
 
 fn kind_of_file_system(file: &File) -> Option<libc::__fsword_t> {

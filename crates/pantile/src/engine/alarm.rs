@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use pantile_base::Padded;
 use pantile_base::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use pantile_base::sync::{Condvar, Mutex};
 
@@ -38,7 +39,7 @@ pub(crate) struct Alarm {
     /// What the worker sleeps for. Read by every transaction, seldom written.
     asleep: AtomicU32,
     /// Whether the worker is to look at once whether a state record is due.
-    record: AtomicBool,
+    record: Padded<AtomicBool>,
     /// Whether the worker is to end.
     ended: Mutex<bool>,
     changed: Condvar,
@@ -88,7 +89,7 @@ impl Alarm {
     /// A state record is due. Saying so again costs nothing until the worker has looked.
     #[inline]
     pub fn record_due(&self) {
-        if !self.record.swap(true, Ordering::AcqRel) {
+        if !self.record.load(Ordering::Relaxed) && !self.record.swap(true, Ordering::AcqRel) {
             self.wake();
         }
     }
@@ -116,8 +117,10 @@ impl Alarm {
     /// the thread goes on.
     pub fn sleep(&self, what_for: u32, limit: Option<Duration>) -> bool {
         let mut ended = self.ended.lock();
-        let is_asked = self.record.load(Ordering::Acquire);
-        if !*ended && !is_asked && (what_for == AWAKE || self.asleep.load(Ordering::Relaxed) == what_for) {
+        if self.record.load(Ordering::Acquire) {
+            // A round comes in place of the sleep, so the next long one is not its second.
+            self.asleep.store(AWAKE, Ordering::Relaxed);
+        } else if !*ended && (what_for == AWAKE || self.asleep.load(Ordering::Relaxed) == what_for) {
             match limit {
                 Some(limit) => _ = self.changed.wait_for(&mut ended, limit),
                 None => self.changed.wait(&mut ended),

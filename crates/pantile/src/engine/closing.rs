@@ -69,6 +69,8 @@ impl Core {
     /// go on and commit, and none begins ([`Core::enter`]). Returns whether
     /// there is none.
     fn await_end_of_all(&self, limit: Duration, let_go: impl Fn() -> bool) -> bool {
+        // A round of the worker that is under way may be at a sync. None begins any more.
+        self.rounds.apart(|| ());
         let clock = self.registry.clock();
         let began = clock.elapsed();
         while self.registry.running() > 0 && !let_go() {
@@ -93,7 +95,7 @@ impl Core {
         // What other processes read stays.
         while is_owed(self.collect_round(&enter)?.0) && may_go_on() && self.store.holds().is_empty() {
             let (permit, _) = enter()?;
-            self.sample_and_record(&permit);
+            self.catch_up_state(&permit);
             while self.release_dropped(&permit, Batch::LARGE) && may_go_on() {}
             self.leave(permit);
             clock.sleep(self.pause());

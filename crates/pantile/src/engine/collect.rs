@@ -70,7 +70,7 @@ impl Core {
         self.with_collector(&permit, |collector, context| collector.make_room(context));
         self.leave(permit);
         let Ok((permit, _)) = self.enter(Begin::LateWriter) else { return false };
-        self.advance_state(&permit);
+        self.catch_up_state(&permit);
         self.leave(permit);
         true
     }

@@ -91,7 +91,7 @@ impl Core {
         self.leave(permit);
         let left = left.map_err(|error| self.store_error(error))?;
         let (permit, _) = enter()?;
-        self.sample_and_record(&permit);
+        self.catch_up_state(&permit);
         while self.release_dropped(&permit, Batch::LARGE) {}
         self.leave(permit);
         // State records do not say that the medium has failed.

@@ -316,7 +316,7 @@ fn clean(db: &Database) {
 /// Writes a state record. The last one is the base of an image.
 fn record(db: &Database) {
     let (permit, _) = db.core.enter(pantile_cc::Begin::LateWriter).expect("a slot");
-    db.core.sample_and_record(&permit);
+    db.core.catch_up_state(&permit);
     db.core.leave(permit);
 }
 

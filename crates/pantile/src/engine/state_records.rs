@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pantile_base::Timestamp;
 use pantile_base::sync::Mutex;
-use pantile_base::sync::atomic::{AtomicBool, Ordering};
+use pantile_base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use pantile_cc::{CommitsUnderWay, Registry};
 use pantile_reclaim::Debt;
 use pantile_store::{StateSample, Store, StoreError};
@@ -15,12 +15,13 @@ const STATE_SHARE: u64 = 16;
 const LEAST_STATE_BYTES: u64 = 4 << 20;
 const MOST_STATE_BYTES: u64 = 64 << 20;
 const STATE_EPOCHS: u32 = 12;
-/// The worker writes records, so that no commit waits for the device. Where this many
-/// times the bytes have been appended, it does not keep up, and a commit writes one.
-const LATE: u64 = 4;
 /// The same while more space is taken than promised: what was emptied is free
 /// only after the next record.
 const HASTY_EPOCHS: u32 = 4;
+/// The worker writes records, so that no commit waits for the device. After this many times
+/// `STATE_EPOCHS` since it was asked, or this many times the bytes, it is late, and a commit
+/// sees to it.
+const LATE: u64 = 4;
 
 /// A state record takes two steps: a sample is taken, and it is written once
 /// every transaction that was committing then has ended.
@@ -29,6 +30,9 @@ pub(crate) struct StateRecords {
     upkeep: Mutex<Upkeep>,
     /// Whether a sample waits to be written.
     has_sample: AtomicBool,
+    /// Since when a step has been due that nobody has taken, in microseconds by the
+    /// clock; zero if none is known to be.
+    due_since: AtomicU64,
 }
 
 #[derive(Default)]
@@ -39,6 +43,16 @@ struct Upkeep {
     last: Duration,
 }
 
+impl Upkeep {
+    /// What the record of the sample lists as undecided, if it can be written now. It
+    /// does not wait for a long transaction: what that has yet to write is evidence to
+    /// be counted, like everything later.
+    fn undecided(&self, registry: &Registry) -> Option<Vec<Timestamp>> {
+        let (sample, commits) = self.sample.as_ref()?;
+        registry.undecided(sample.taken_at()).filter(|_| registry.are_over(commits))
+    }
+}
+
 impl StateRecords {
     /// Whether enough has been appended for a new record. The collector can
     /// free nothing that is younger than the last record.
@@ -46,9 +60,24 @@ impl StateRecords {
         store.appended_since_sample_about() >= Self::bytes_between(store, wanted)
     }
 
-    /// Whether so much has been appended that the worker is late with a record.
-    pub fn is_overdue(store: &Store, wanted: u64) -> bool {
-        store.appended_since_sample_about() >= Self::bytes_between(store, wanted).saturating_mul(LATE)
+    /// Whether the worker is late with a step that is due.
+    pub fn is_late(&self, store: &Store, wanted: u64, epoch: Duration, now: Duration) -> bool {
+        let now = now.as_micros() as u64;
+        let since = match self.due_since.load(Ordering::Relaxed) {
+            0 => {
+                self.due_since.store(now, Ordering::Relaxed);
+                now
+            }
+            since => since,
+        };
+        let time = epoch.as_micros() as u64 * u64::from(STATE_EPOCHS) * LATE;
+        now.saturating_sub(since) >= time
+            || store.appended_since_sample_about() >= Self::bytes_between(store, wanted).saturating_mul(LATE)
+    }
+
+    /// Whether a sample waits and could be written now.
+    pub fn can_be_written(&self, registry: &Registry) -> bool {
+        self.upkeep.try_lock().is_some_and(|upkeep| upkeep.undecided(registry).is_some())
     }
 
     fn bytes_between(store: &Store, wanted: u64) -> u64 {
@@ -68,18 +97,25 @@ impl StateRecords {
         self.has_sample.load(Ordering::Relaxed)
     }
 
-    /// Takes the next step. Returns whether it wrote a record, which moves the
-    /// durable watermark on.
+    /// Takes the next step, unless another thread is at it. Returns whether it wrote a
+    /// record, which moves the durable watermark on.
     pub fn advance(&self, store: &Store, registry: &Registry) -> bool {
-        let Some(mut upkeep) = self.upkeep.try_lock() else { return false };
-        if let Some((sample, commits)) = upkeep.sample.take() {
-            // The record does not wait for a long transaction: what that has
-            // yet to write is evidence to be counted, like everything later.
-            let undecided = registry.undecided(sample.taken_at());
-            let Some(undecided) = undecided.filter(|_| registry.are_over(&commits)) else {
-                upkeep.sample = Some((sample, commits));
-                return false;
-            };
+        self.upkeep.try_lock().is_some_and(|mut upkeep| self.step(&mut upkeep, store, registry))
+    }
+
+    /// Takes two steps, after another thread that is at it: a sample and its record, as
+    /// far as no commit is in the way. None, if they are not `needed` any more.
+    pub fn catch_up(&self, store: &Store, registry: &Registry, needed: impl FnOnce() -> bool) -> bool {
+        let mut upkeep = self.upkeep.lock();
+        let mut step = || self.step(&mut upkeep, store, registry);
+        needed() && (step() | step())
+    }
+
+    fn step(&self, upkeep: &mut Upkeep, store: &Store, registry: &Registry) -> bool {
+        self.due_since.store(0, Ordering::Relaxed);
+        if upkeep.sample.is_some() {
+            let Some(undecided) = upkeep.undecided(registry) else { return false };
+            let Some((sample, _)) = upkeep.sample.take() else { return false };
             self.has_sample.store(false, Ordering::Relaxed);
             // A failure latches in the medium and shows at the next commit.
             let _ = store.record_state(sample, &undecided);

@@ -39,18 +39,34 @@ impl Core {
     pub fn maintain(&self, permit: &Permit, stale: usize) {
         self.clean(permit.slot(), stale);
         let is_round = self.collect_step(permit);
-        let between = self.reclaimer.bytes_between_records();
-        let is_due = self.state_records.has_sample() || StateRecords::is_due_by_bytes(&self.store, between);
-        if is_due || (is_round || cleanup::is_tick()) && self.is_state_due(Debt::Nothing) {
-            match self.rounds.has_worker() && !StateRecords::is_overdue(&self.store, between) {
-                true => self.alarm.record_due(),
-                false => self.advance_state(permit),
-            }
-        }
+        self.record_step(permit, is_round);
         if self.tables.has_more_to_release() && cleanup::is_tick() {
             self.release_dropped(permit, Batch::OF_A_COMMIT);
         }
         self.alarm.written();
+    }
+
+    /// Sees that a state record is written if one is due.
+    fn record_step(&self, permit: &Permit, is_round: bool) {
+        let records = &self.state_records;
+        let between = self.reclaimer.bytes_between_records();
+        let is_due = match records.has_sample() {
+            true => records.can_be_written(&self.registry),
+            false => {
+                StateRecords::is_due_by_bytes(&self.store, between)
+                    || (is_round || cleanup::is_tick()) && self.is_state_due(Debt::Nothing)
+            }
+        };
+        let is_late = || {
+            let now = self.registry.clock().elapsed();
+            records.is_late(&self.store, between, self.options.gc.epoch, now)
+        };
+        match is_due {
+            false => {}
+            true if !self.rounds.has_worker() => self.advance_state(permit),
+            true if is_late() => self.catch_up_if(permit, is_late),
+            true => self.alarm.record_due(),
+        }
     }
 
     fn is_state_due(&self, debt: Debt) -> bool {
@@ -161,18 +177,28 @@ impl Core {
         Ok((debt, stale))
     }
 
-    /// Moves the durable watermark on, and releases what waited for it.
+    /// Moves the durable watermark on, and releases what waited for it, unless another
+    /// thread is at it.
     pub fn advance_state(&self, permit: &Permit) {
         if self.state_records.advance(&self.store, &self.registry) {
-            self.release_dropped(permit, Batch::OF_A_COMMIT);
-            self.forget_indexes();
+            self.release_after_record(permit);
         }
     }
 
-    /// Takes a sample, and writes its record if no commit is in the way.
-    pub fn sample_and_record(&self, permit: &Permit) {
-        self.advance_state(permit);
-        self.advance_state(permit);
+    /// The same, after another thread that is at it, in two steps: a sample and its record.
+    pub fn catch_up_state(&self, permit: &Permit) {
+        self.catch_up_if(permit, || true);
+    }
+
+    fn catch_up_if(&self, permit: &Permit, is_needed: impl FnOnce() -> bool) {
+        if self.state_records.catch_up(&self.store, &self.registry, is_needed) {
+            self.release_after_record(permit);
+        }
+    }
+
+    fn release_after_record(&self, permit: &Permit) {
+        self.release_dropped(permit, Batch::OF_A_COMMIT);
+        self.forget_indexes();
     }
 
     /// Forgets the dropped indexes that no transaction needs any more.

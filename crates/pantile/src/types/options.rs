@@ -272,8 +272,8 @@ impl Options {
 
     /// After how many appended bytes an index image is written while the database
     /// is open. What was appended after the last image is read if the process is
-    /// killed. By default it is written when 20 times its size have been appended (2 GB, if that is
-    /// less and at least five times its size),
+    /// killed. By default it is written when 20 times its size have been appended, or sooner: after
+    /// 2 GB, or five times its size if that is more;
     /// and for the first time when nothing else is written.
     #[must_use]
     pub fn index_image_every(mut self, bytes: u64) -> Self {
