@@ -1,0 +1,264 @@
+//! A store that updates rows in place: the baseline.
+
+use crate::request::{PAGE_BYTES, Request, Totals, runs};
+use std::collections::{BTreeMap, HashMap};
+
+/// What happens to a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    /// It is there afterwards, with this many bytes.
+    Put(u32),
+    /// It is not there any more.
+    Delete,
+}
+
+/// A change of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Change {
+    /// The table.
+    pub table: u32,
+    /// The row.
+    pub row: u64,
+    /// What happens to it.
+    pub operation: Operation,
+}
+
+/// What an [`InPlace`] store is like.
+#[derive(Debug, Clone, Copy, serde::Serialize)]
+pub struct InPlaceSettings {
+    /// Pages of the device in a page of the store: 2 are 8 KB, as in PostgreSQL and in the SIAS paper.
+    pub device_pages: u64,
+    /// Pages of the store that fit in its buffer pool.
+    pub pool_pages: usize,
+    /// Bytes of the log, which goes round.
+    pub log_bytes: u64,
+    /// Commits that share a sync of the log.
+    pub commits_per_sync: u32,
+    /// All changed pages are written after so many bytes of log.
+    pub checkpoint_bytes: u64,
+}
+
+impl Default for InPlaceSettings {
+    /// Pages of 8 KB, a pool of 32 MB, a log of 64 MB that each commit syncs, and checkpoints every 32 MB of it.
+    fn default() -> Self {
+        Self {
+            device_pages: 2,
+            pool_pages: 4096,
+            log_bytes: 64 << 20,
+            commits_per_sync: 1,
+            checkpoint_bytes: 32 << 20,
+        }
+    }
+}
+
+/// Bytes of a log record beside the row, of a commit record, and of a row's header and slot in a page: little,
+/// so that what is left out favours this store.
+const RECORD_BYTES: u64 = 24;
+const COMMIT_BYTES: u64 = 16;
+const ROW_BYTES: u32 = 8;
+
+/// Pages in which room for a row is looked for.
+const LOOKED_AT: usize = 8;
+
+/// Longest request of a checkpoint, in pages of the device.
+const LONGEST: u64 = 128;
+
+/// The requests of a store that keeps rows in pages and changes them there, behind a buffer pool that gives up what
+/// was not used for longest, with a log of what was changed.
+///
+/// Left out, in favour of this store: indexes, old versions, torn pages (no page is written twice for their
+/// sake), and undo.
+#[derive(Debug)]
+pub struct InPlace {
+    settings: InPlaceSettings,
+    /// Where each row is, and its bytes in the page.
+    rows: HashMap<(u32, u64), (u64, u32)>,
+    /// Bytes that are free in each page.
+    free: Vec<u32>,
+    /// Pages of each table that have had room; the last are looked at first.
+    with_room: HashMap<u32, Vec<u64>>,
+    /// Pages in the pool: when each was used last, and whether it has changed.
+    pool: HashMap<u64, (u64, bool)>,
+    by_use: BTreeMap<u64, u64>,
+    uses: u64,
+    /// Bytes ever appended to the log, and those synced.
+    log: u64,
+    log_synced: u64,
+    log_at_checkpoint: u64,
+    commits_waiting: u32,
+    requests: Vec<Request>,
+    totals: Totals,
+}
+
+impl InPlace {
+    /// An empty store.
+    pub fn new(settings: InPlaceSettings) -> Self {
+        Self {
+            settings,
+            rows: HashMap::new(),
+            free: Vec::new(),
+            with_room: HashMap::new(),
+            pool: HashMap::new(),
+            by_use: BTreeMap::new(),
+            uses: 0,
+            log: 0,
+            log_synced: 0,
+            log_at_checkpoint: 0,
+            commits_waiting: 0,
+            requests: Vec::new(),
+            totals: Totals::default(),
+        }
+    }
+
+    /// A transaction that commits.
+    pub fn commit(&mut self, changes: &[Change]) {
+        for change in changes {
+            self.change(*change);
+        }
+        self.log += COMMIT_BYTES;
+        self.commits_waiting += 1;
+        if self.commits_waiting >= self.settings.commits_per_sync {
+            self.sync_log();
+        }
+        if self.log - self.log_at_checkpoint >= self.settings.checkpoint_bytes {
+            self.checkpoint();
+        }
+    }
+
+    /// Writes all changed pages.
+    pub fn checkpoint(&mut self) {
+        self.sync_log();
+        let mut changed: Vec<u64> = Vec::new();
+        for (page, (_, is_changed)) in &mut self.pool {
+            if std::mem::take(is_changed) {
+                changed.push(*page);
+            }
+        }
+        changed.sort_unstable();
+        let (begin, size) = (self.log_pages(), self.settings.device_pages);
+        let pages = changed.into_iter().flat_map(|page| begin + page * size..begin + (page + 1) * size);
+        let pages: Vec<u64> = pages.collect();
+        runs(pages, LONGEST, |pages| self.push(Request::Write { pages, stream: 0 }));
+        self.push(Request::Flush);
+        self.log_at_checkpoint = self.log;
+    }
+
+    /// The requests so far, which are counted and forgotten.
+    pub fn take(&mut self) -> Vec<Request> {
+        std::mem::take(&mut self.requests)
+    }
+
+    /// All requests since the beginning, added up, also those that were taken.
+    pub fn totals(&self) -> Totals {
+        self.totals
+    }
+
+    /// Pages of the device that it takes.
+    pub fn device_pages(&self) -> u64 {
+        self.log_pages() + self.free.len() as u64 * self.settings.device_pages
+    }
+
+    fn log_pages(&self) -> u64 {
+        self.settings.log_bytes / PAGE_BYTES
+    }
+
+    fn push(&mut self, request: Request) {
+        self.totals.add(&request);
+        self.requests.push(request);
+    }
+
+    fn change(&mut self, Change { table, row, operation }: Change) {
+        let key = (table, row);
+        let (old, new) = (
+            self.rows.get(&key).copied(),
+            match operation {
+                Operation::Put(len) => Some(len + ROW_BYTES),
+                Operation::Delete => None,
+            },
+        );
+        self.log += RECORD_BYTES + new.map_or(0, |len| u64::from(len - ROW_BYTES));
+        if let (Some((page, was)), Some(len)) = (old, new)
+            && len <= was + self.free[page as usize]
+        {
+            self.free[page as usize] = self.free[page as usize] + was - len;
+            self.rows.insert(key, (page, len));
+            self.write(page);
+            return;
+        }
+        if let Some((page, was)) = old {
+            self.rows.remove(&key);
+            self.free[page as usize] += was;
+            self.note_room(table, page);
+            self.write(page);
+        }
+        if let Some(len) = new {
+            let page = self.page_with_room(table, len);
+            self.free[page as usize] -= len;
+            self.rows.insert(key, (page, len));
+            self.write(page);
+        }
+    }
+
+    /// Notes that a page has room again.
+    fn note_room(&mut self, table: u32, page: u64) {
+        let pages = self.with_room.entry(table).or_default();
+        let looked_at = pages.len().saturating_sub(LOOKED_AT);
+        if !pages[looked_at..].contains(&page) {
+            pages.push(page);
+        }
+    }
+
+    /// A page of a table with so much room, of the few that had some last; a longer row has
+    /// one of its own.
+    fn page_with_room(&mut self, table: u32, len: u32) -> u64 {
+        let size = (self.settings.device_pages * PAGE_BYTES) as u32;
+        let (pages, free) = (self.with_room.entry(table).or_default(), &self.free);
+        while pages.last().is_some_and(|page| free[*page as usize] < size / 32) {
+            pages.pop();
+        }
+        let found = pages.iter().rev().take(LOOKED_AT).find(|page| free[**page as usize] >= len);
+        if let Some(&page) = found {
+            return page;
+        }
+        let page = self.free.len() as u64;
+        self.free.push(size.max(len));
+        pages.push(page);
+        page
+    }
+
+    /// Changes a page in the pool.
+    fn write(&mut self, page: u64) {
+        self.uses += 1;
+        if let Some((before, _)) = self.pool.insert(page, (self.uses, true)) {
+            self.by_use.remove(&before);
+        }
+        self.by_use.insert(self.uses, page);
+        if self.pool.len() > self.settings.pool_pages
+            && let Some((_, oldest)) = self.by_use.pop_first()
+            && let Some((_, true)) = self.pool.remove(&oldest)
+        {
+            // What a page has must be in the log before it is in its place.
+            self.sync_log();
+            let begin = self.log_pages() + oldest * self.settings.device_pages;
+            self.push(Request::Write { pages: begin..begin + self.settings.device_pages, stream: 0 });
+        }
+    }
+
+    /// Writes the log up to its end. Its last page is written again with the next commit.
+    fn sync_log(&mut self) {
+        self.commits_waiting = 0;
+        if self.log == self.log_synced {
+            return;
+        }
+        let (from, to) = (self.log_synced / PAGE_BYTES, self.log.div_ceil(PAGE_BYTES));
+        let round = self.log_pages();
+        let pages: Vec<u64> = (from..to).map(|page| page % round).collect();
+        runs(pages, LONGEST, |pages| self.push(Request::Write { pages, stream: 0 }));
+        self.push(Request::Flush);
+        self.log_synced = self.log;
+    }
+}
+
+#[cfg(test)]
+#[path = "in_place_test.rs"]
+mod tests;

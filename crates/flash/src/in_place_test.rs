@@ -1,0 +1,90 @@
+use super::*;
+
+fn put(row: u64, len: u32) -> Change {
+    Change { table: 1, row, operation: Operation::Put(len) }
+}
+
+fn delete(row: u64) -> Change {
+    Change { table: 1, row, operation: Operation::Delete }
+}
+
+fn small() -> InPlaceSettings {
+    InPlaceSettings { pool_pages: 4, log_bytes: 10 * PAGE_BYTES, ..InPlaceSettings::default() }
+}
+
+fn write(pages: std::ops::Range<u64>) -> Request {
+    Request::Write { pages, stream: 0 }
+}
+
+#[test]
+fn a_commit_writes_the_log_and_a_checkpoint_the_pages() {
+    let mut store = InPlace::new(small());
+    store.commit(&[put(1, 100)]);
+    store.commit(&[put(2, 100)]);
+    assert_eq!(store.take(), [write(0..1), Request::Flush, write(0..1), Request::Flush]);
+    store.checkpoint();
+    assert_eq!(store.take(), [write(10..12), Request::Flush]);
+    store.checkpoint();
+    assert_eq!(store.take(), [Request::Flush], "nothing has changed");
+    assert_eq!(store.device_pages(), 12);
+    let totals = store.totals();
+    assert_eq!((totals.pages_written, totals.writes, totals.flushes), (4, 3, 4));
+}
+
+#[test]
+fn commits_share_syncs_of_a_log_that_goes_round() {
+    let mut store = InPlace::new(InPlaceSettings { commits_per_sync: 3, ..small() });
+    let filling = PAGE_BYTES as u32 * 2;
+    for _ in 0..3 {
+        store.commit(&[put(1, filling)]);
+    }
+    let bytes = 3 * (u64::from(filling) + RECORD_BYTES + COMMIT_BYTES);
+    assert_eq!(store.take(), [write(0..bytes.div_ceil(PAGE_BYTES)), Request::Flush]);
+    for _ in 0..3 {
+        store.commit(&[put(1, filling)]);
+    }
+    assert_eq!(store.take(), [write(6..10), write(0..3), Request::Flush]);
+}
+
+#[test]
+fn rows_stay_in_their_page_while_they_fit() {
+    let mut store = InPlace::new(small());
+    store.commit(&[put(1, 4000), put(2, 4000)]);
+    assert_eq!(store.free.len(), 1);
+    store.commit(&[put(1, 10), put(1, 4000)]);
+    assert_eq!(store.rows[&(1, 1)].0, 0);
+    // It has grown out of its page, and the next row takes its place.
+    store.commit(&[put(1, 5000)]);
+    assert_eq!(store.rows[&(1, 1)].0, 1);
+    store.commit(&[delete(1), delete(7)]);
+    assert_eq!(store.rows.len(), 1);
+    store.commit(&[put(3, 3000)]);
+    store.commit(&[put(4, 3000), put(5, 3900)]);
+    assert_eq!(store.free.len(), 2, "room that was left is used");
+    let taken: u32 = store.rows.values().map(|(_, len)| len).sum();
+    assert_eq!(taken + store.free.iter().sum::<u32>(), 2 * 8192);
+}
+
+#[test]
+fn a_pool_that_is_full_writes_what_was_not_used_for_longest() {
+    let mut store = InPlace::new(small());
+    (0..4).for_each(|row| store.commit(&[put(row, 8000)]));
+    store.commit(&[put(0, 8000)]);
+    store.take();
+    store.commit(&[put(4, 8000)]);
+    let heap: Vec<_> = store
+        .take()
+        .into_iter()
+        .filter(|request| matches!(request, Request::Write { pages, .. } if pages.start >= 10))
+        .collect();
+    assert_eq!(heap, [write(12..14)], "page 1: page 0 was used again");
+    // A page that was written at a checkpoint is given up without another write.
+    store.checkpoint();
+    store.take();
+    store.commit(&[put(5, 8000)]);
+    let heap = store
+        .take()
+        .into_iter()
+        .filter(|request| matches!(request, Request::Write { pages, .. } if pages.start >= 10));
+    assert_eq!(heap.count(), 0);
+}
