@@ -159,6 +159,8 @@ impl Progress for Shown {
     fn ended(&self, step: &Step, outcome: Result<f64, &str>, elapsed: Duration) {
         let (runs, number) = *self.count.borrow();
         let outcome = match outcome {
+            // What is traced is not timed.
+            Ok(0.0) => "done".into(),
             Ok(speed) => format!("{} txn/s", whole(Some(speed))),
             Err(why) => format!("failed: {why}"),
         };

@@ -34,7 +34,7 @@ pub struct InPlaceSettings {
     pub log_bytes: u64,
     /// Commits that share a sync of the log.
     pub commits_per_sync: u32,
-    /// All changed pages are written after so many bytes of log.
+    /// All changed pages are written after this many bytes of log.
     pub checkpoint_bytes: u64,
 }
 

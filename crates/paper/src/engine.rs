@@ -4,10 +4,12 @@ use std::sync::atomic::AtomicBool;
 
 use pantile_bench::load::{Context, Silent};
 use pantile_bench::machine;
+use pantile_flash::{Experiment, Layout};
 
 use crate::measurement::Measurement;
 use crate::server;
-use crate::spec::{RunSpec, not_built_in};
+use crate::spec::{Flash, RunSpec, not_built_in};
+use crate::workload::Work;
 
 /// How a run ended.
 #[derive(Clone, PartialEq, Debug)]
@@ -29,13 +31,17 @@ pub trait Runner {
     fn run(&self, run: &RunSpec, stop: &AtomicBool) -> Ending;
 }
 
-/// The engine, driven through the benchmarks or through a SQL server.
+/// The engine, driven through the benchmarks or through a SQL server, or over a traced medium.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Engine;
 
 impl Runner for Engine {
     fn missing(&self, run: &RunSpec) -> Option<String> {
-        if pantile_rivals::by_name(run.gc).is_none() {
+        let is_built_in = match run.flash {
+            Some(_) => run.gc.parse::<Layout>().is_ok(),
+            None => pantile_rivals::by_name(run.gc).is_some(),
+        };
+        if !is_built_in {
             return Some(not_built_in(run.gc));
         }
         run.server.and_then(|_| server::script().err())
@@ -48,6 +54,9 @@ impl Runner for Engine {
                 Ok(None) => Ending::Interrupted,
                 Err(why) => Ending::Failed(why),
             };
+        }
+        if let Some(flash) = run.flash {
+            return trace(run, flash, stop);
         }
         let settings = match run.settings() {
             Ok(settings) => settings,
@@ -69,5 +78,22 @@ impl Runner for Engine {
                 None => Ending::Measured(Box::new(Measurement::from(&record))),
             },
         }
+    }
+}
+
+/// Traces TPC-C, and replays it on a simulated device.
+fn trace(run: &RunSpec, Flash { transactions, pool }: Flash, stop: &AtomicBool) -> Ending {
+    let Work::Tpcc { warehouses } = run.work else {
+        return Ending::Failed("only TPC-C is traced".into());
+    };
+    let layout = match run.gc.parse::<Layout>() {
+        Ok(layout) => layout,
+        Err(why) => return Ending::Failed(why),
+    };
+    let experiment = Experiment { warehouses, transactions, pool, is_synced: false };
+    match experiment.run(&layout, stop) {
+        Ok(outcome) => Ending::Measured(Box::new(Measurement::of_device(transactions, &outcome))),
+        Err(pantile_bench::Error::Interrupted { .. }) => Ending::Interrupted,
+        Err(error) => Ending::Failed(error.to_string()),
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use pantile_bench::record::Record;
 use pantile_bench::scaling;
+use pantile_flash::Outcome;
 use serde::{Deserialize, Serialize};
 
 /// The measurements of one run.
@@ -40,6 +41,22 @@ pub struct Measurement {
     pub seconds: Vec<Second>,
     /// The costs of a transaction, for the model of larger machines.
     pub costs: scaling::Run,
+    /// What a simulated device did with the trace of the run, if it was traced.
+    #[serde(default)]
+    pub device: Option<Device>,
+}
+
+/// What a simulated SSD did with a trace.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Device {
+    /// Seconds that it took with one request under way.
+    pub seconds_1: f64,
+    /// The same with 32.
+    pub seconds_32: f64,
+    /// Pages that it wrote for each page that it was asked to write.
+    pub write_amplification: f64,
+    /// Blocks that it erased.
+    pub erases: u64,
 }
 
 /// Rate and latency of one kind of transaction.
@@ -71,6 +88,22 @@ pub struct Second {
 }
 
 impl Measurement {
+    /// What was traced, and what a device made of it.
+    pub fn of_device(transactions: u64, outcome: &Outcome) -> Self {
+        let Outcome { one, many, .. } = outcome;
+        Self {
+            transactions,
+            bytes_written: one.host_bytes() as f64,
+            device: Some(Device {
+                seconds_1: one.micros / 1e6,
+                seconds_32: many.micros / 1e6,
+                write_amplification: one.write_amplification(),
+                erases: one.erases,
+            }),
+            ..Self::default()
+        }
+    }
+
     /// How much the space in use, on the medium and in DRAM together, grew from
     /// the end of the first second to the end of the last, in bytes.
     pub fn growth(&self) -> Option<f64> {
@@ -149,6 +182,7 @@ impl From<&Record> for Measurement {
             recovery_seconds: record.recovery.map(|recovery| recovery.counted.seconds),
             seconds: record.per_second.iter().map(Second::from).collect(),
             costs: scaling::Run::of(record),
+            device: None,
         }
     }
 }

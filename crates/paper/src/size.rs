@@ -1,6 +1,8 @@
 //! The scale of the experiments: quick or full, and how far to shorten them if
 //! even that does not fit the time.
 
+use crate::spec::Flash;
+
 /// The scale of all experiments.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Size {
@@ -34,6 +36,8 @@ pub struct Size {
     pub sql_scale: u32,
     /// Seconds of warm-up and of measurement through a SQL server.
     pub sql: (f64, f64),
+    /// Warehouses, transactions and megabytes of the pool where writes are traced.
+    pub traced: (u16, Flash),
     /// The machine's cores.
     pub cores: usize,
     /// Shares of updates in percent (TB-8c).
@@ -74,6 +78,7 @@ impl Size {
             sql_rate: 200.0,
             sql_scale: 10,
             sql: (1.0, 2.0),
+            traced: (1, Flash { transactions: 20_000, pool: 7 }),
             cores,
             shares: vec![10, 60],
             thetas: vec![0.5, 0.9],
@@ -99,6 +104,8 @@ impl Size {
             middle: (1.0, 30.0),
             sql_scale: 20,
             sql: (1.0, 3.0),
+            // The warehouses of the paper's first trace.
+            traced: (5, Flash { transactions: 200_000, pool: 32 }),
             shares: vec![10, 20, 40, 60, 80],
             thetas: vec![0.5, 0.9, 0.95],
             ops: vec![1, 5, 10, 40, 80],

@@ -36,6 +36,18 @@ pub struct RunSpec {
     /// Through a SQL server, with warehouses of this size in percent, unless the
     /// engine is embedded.
     pub server: Option<u32>,
+    /// Traced and replayed on a simulated SSD, unless it is timed. The collector may be
+    /// [`IN_PLACE`](pantile_flash::IN_PLACE) then.
+    pub flash: Option<Flash>,
+}
+
+/// A run whose writes are traced.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Flash {
+    /// Transactions that are measured.
+    pub transactions: u64,
+    /// Megabytes of the buffer pool of the store that updates in place.
+    pub pool: u64,
 }
 
 /// Seconds that the initial estimate adds for a server: two starts and stops.
@@ -44,6 +56,11 @@ const SERVER: f64 = 3.5;
 /// How many times as long loading and checking take through SQL, by the initial
 /// estimate.
 const THROUGH_SQL: f64 = 5.0;
+
+/// Seconds that a traced warehouse, and a transaction with all that follows, take by the initial
+/// estimate.
+const TRACED_WAREHOUSE: f64 = 0.4;
+const TRACED_TRANSACTION: f64 = 3.3e-5;
 
 impl RunSpec {
     /// A run on emulated Optane at full speed, with `(warmup, seconds)`.
@@ -60,7 +77,14 @@ impl RunSpec {
             long_readers: 0,
             period: None,
             server: None,
+            flash: None,
         }
+    }
+
+    /// TPC-C over a traced medium.
+    pub fn traced(warehouses: u16, gc: &'static str, flash: Flash) -> Self {
+        let run = Self::new(Work::Tpcc { warehouses }, gc, 1, (0.0, 0.0));
+        Self { flash: Some(flash), ..run.on("flash") }
     }
 
     /// The same with another collector.
@@ -102,6 +126,15 @@ impl RunSpec {
     /// The command line that repeats it with each of these collectors.
     pub fn command(&self, gcs: &[&str], runs: usize) -> String {
         let Self { medium, threads, warmup, seconds, .. } = self;
+        if let Some(Flash { transactions, pool }) = self.flash {
+            let program = "cargo run --release -p pantile-flash --example sias --";
+            // Its first word is the workload, of which there is one.
+            let arguments = self.work.arguments().replacen("tpcc ", "", 1);
+            let layouts = gcs.join(",");
+            return format!(
+                "{program} {arguments} --transactions {transactions} --pool {pool} --layouts {layouts}"
+            );
+        }
         let program = if self.server.is_some() { "scripts/mariadb/" } else { "pantile bench " };
         let mut line = format!(
             "{program}{} {} {threads} --gc {} --medium {medium} --warmup {warmup} --seconds {seconds}",
@@ -129,6 +162,10 @@ impl RunSpec {
 
     /// The total seconds that it takes, by the initial estimate.
     pub fn cost(&self) -> f64 {
+        if let Some(flash) = self.flash {
+            let warehouses = if let Work::Tpcc { warehouses } = self.work { warehouses } else { 1 };
+            return TRACED_WAREHOUSE * f64::from(warehouses) + TRACED_TRANSACTION * flash.transactions as f64;
+        }
         if let Some(scale) = self.server {
             return SERVER + THROUGH_SQL * self.work.overhead() * f64::from(scale) / 100.0 + self.pace();
         }
@@ -219,6 +256,17 @@ mod tests {
             "--warehouses 2 --threads 2 --gc zen --medium nvm:E --warmup 1 --seconds 3 --rate 50 --scale 10";
         assert_eq!(run.key(), format!("scripts/mariadb/tpcc {arguments}"));
         assert!(run.cost() < run.clone().through_server(100).cost());
+    }
+
+    #[test]
+    fn a_trace_is_repeated_by_the_example_of_flash() {
+        let run = RunSpec::traced(5, "in-place", Flash { transactions: 60_000, pool: 32 });
+        let program = "cargo run --release -p pantile-flash --example sias --";
+        assert_eq!(
+            run.key(),
+            format!("{program} --warehouses 5 --transactions 60000 --pool 32 --layouts in-place")
+        );
+        assert!(run.with_gc("none").key() != run.key() && run.cost() > 1.0);
     }
 
     #[test]

@@ -15,7 +15,8 @@ use crate::table::Table;
 /// Examples that `--help` shows.
 pub const EXAMPLES: &str = "Columns: medium, bytes that the engine wrote per byte of row; process, bytes given to system calls that write,
 zeros ahead of use included; writes and syncs, system calls per commit, from /proc/self/io and the medium's
-counter. Each includes what the database wrote beside the commits.
+counter. Each includes what the database wrote beside the commits. Without syncs, small writes are stores on ext4 and
+tmpfs, which are no system calls.
 
 Example:
   pantile space written --dir /data";

@@ -73,7 +73,10 @@ fn what_loads_and_commits_write_is_counted() {
     assert_eq!(written.len(), 5);
     for cost in written {
         let figure = |name: &str| cost[name].as_f64().unwrap();
-        assert!(figure("medium") > 1.0 && figure("process") >= figure("medium"), "{cost}");
-        assert!(figure("calls") >= 1.0, "{cost}");
+        assert!(figure("medium") > 1.0, "{cost}");
+        // Without syncs small writes may be stores, which no system call counts.
+        if cost["what"].as_str().unwrap().ends_with(", sync") {
+            assert!(figure("process") >= figure("medium") && figure("calls") >= 1.0, "{cost}");
+        }
     }
 }

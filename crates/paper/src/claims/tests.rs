@@ -1,7 +1,7 @@
 use std::collections::HashSet;
 
 use super::*;
-use crate::measurement::{KindSummary, Measurement, Second};
+use crate::measurement::{Device, KindSummary, Measurement, Second};
 use crate::results::Results;
 use crate::size::Size;
 use crate::spec::RunSpec;
@@ -72,6 +72,7 @@ fn at(speed: f64) -> Measurement {
         recovered_bytes: Some(1_000_000_000),
         recovery_seconds: Some(0.5),
         seconds: (0..4).map(second).collect(),
+        device: Some(Device { seconds_32: 1e3 / speed, ..Device::default() }),
         ..Measurement::default()
     }
 }
@@ -323,9 +324,13 @@ fn without_a_server_the_reason_says_what_installs_one() {
 
 #[test]
 fn bytes_written_in_place() {
-    let much = |run: &RunSpec| if run.gc == "one-shot" { 50.0 } else { 1000.0 };
+    let much = |run: &RunSpec| if run.gc == "in-place" { 50.0 } else { 1000.0 };
     assert_eq!(verdict("SI-1", much).verdict, Verdict::Holds);
     assert_eq!(verdict("SI-1", |_| 1000.0).verdict, Verdict::DoesNotHold);
+    let less = |run: &RunSpec| if run.gc == "in-place" { 100.0 } else { 1000.0 };
+    let judgement = verdict("SI-1", less);
+    assert_eq!(judgement.verdict, Verdict::DoesNotHold);
+    assert!(judgement.reason.contains("1 held, 1 refuted"), "{}", judgement.reason);
 }
 
 #[test]

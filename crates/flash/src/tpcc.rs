@@ -1,0 +1,247 @@
+//! TPC-C, as a device sees it.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use pantile::lab::{SimulatedTime, medium_of};
+use pantile::{Durability, Isolation, Options};
+use pantile_base::TableId;
+use pantile_bench::load::{Context, Silent};
+use pantile_bench::runner::Client;
+use pantile_bench::tpcc::{Scale, Tpcc};
+use pantile_bench::workload::Workload;
+use pantile_bench::{Error, Result};
+use pantile_store::{SurveyCalls, Surveyed, survey};
+
+use crate::in_place::{Change, InPlace, InPlaceSettings, Operation};
+use crate::request::{PAGE_BYTES, Request};
+use crate::ssd::{Report, Ssd, SsdSettings};
+use crate::traced::{Trace, TracedFactory};
+
+/// Simulated time between two transactions.
+const INTERVAL: Duration = Duration::from_micros(100);
+
+/// Pages that the system keeps before it writes them by itself: 16 MB.
+const MOST_DIRTY: usize = 4096;
+
+/// The seed of all runs. Their data and transactions are the same.
+const SEED: u64 = 1;
+
+/// How rows are laid out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Layout {
+    /// By the engine with the collector of this name.
+    Appended(String),
+    /// By an [`InPlace`] store.
+    InPlace,
+}
+
+/// The name of [`Layout::InPlace`].
+pub const IN_PLACE: &str = "in-place";
+
+impl FromStr for Layout {
+    type Err = String;
+
+    /// The name of a collector, or `in-place`.
+    fn from_str(name: &str) -> std::result::Result<Self, String> {
+        match name {
+            IN_PLACE => Ok(Self::InPlace),
+            name if pantile_rivals::by_name(name).is_some() => Ok(Self::Appended(name.to_owned())),
+            name => Err(format!("{name} is neither a collector nor {IN_PLACE}")),
+        }
+    }
+}
+
+impl fmt::Display for Layout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Appended(collector) => collector,
+            Self::InPlace => IN_PLACE,
+        })
+    }
+}
+
+/// Transactions of TPC-C whose writes are recorded and replayed.
+#[derive(Debug, Clone, Copy)]
+pub struct Experiment {
+    /// Warehouses.
+    pub warehouses: u16,
+    /// Transactions that are measured, after loading.
+    pub transactions: u64,
+    /// Megabytes of the buffer pool of the store that updates in place.
+    pub pool: u64,
+    /// Whether each commit waits for the device.
+    pub is_synced: bool,
+}
+
+/// What a layout wrote, and what a device made of it.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
+pub struct Outcome {
+    /// Bytes of the rows that transactions have written and the collector has not freed.
+    pub changed_bytes: u64,
+    /// Requests that write.
+    pub writes: u64,
+    /// With one request under way.
+    pub one: Report,
+    /// With 32.
+    pub many: Report,
+}
+
+/// Requests while loading, and while transactions are measured.
+struct Written {
+    load: Vec<Request>,
+    measured: Vec<Request>,
+    /// Pages of the device that the layout takes at the end.
+    pages: u64,
+}
+
+/// The changes of each commit, while loading and after.
+type Changes = [Vec<Vec<Change>>; 2];
+
+impl Experiment {
+    /// Runs it with a layout. `stop` is raised to end it early.
+    ///
+    /// # Errors
+    /// Those of the engine; [`Error::Interrupted`].
+    pub fn run(&self, layout: &Layout, stop: &AtomicBool) -> Result<Outcome> {
+        let collector = match layout {
+            Layout::Appended(collector) => collector,
+            Layout::InPlace => "none",
+        };
+        let (appended, changes) = self.append(collector, stop)?;
+        let written = match layout {
+            Layout::Appended(_) => appended,
+            Layout::InPlace => self.change_in_place(&changes),
+        };
+        let bytes = |change: &Change| match change.operation {
+            Operation::Put(len) => u64::from(len),
+            Operation::Delete => 0,
+        };
+        let is_write = |request: &&Request| matches!(request, Request::Write { .. });
+        let [one, many] = [1, 32].map(|depth| replay(&written, depth));
+        Ok(Outcome {
+            changed_bytes: changes[1].iter().flatten().map(bytes).sum(),
+            writes: written.measured.iter().filter(is_write).count() as u64,
+            one,
+            many,
+        })
+    }
+
+    /// Runs the transactions over a traced medium.
+    fn append(&self, collector: &str, stop: &AtomicBool) -> Result<(Written, Changes)> {
+        let unknown = || Error::Setting(format!("there is no collector {collector}"));
+        let trace = Trace::new(MOST_DIRTY);
+        let time = SimulatedTime::default();
+        let factory = TracedFactory { trace: Arc::clone(&trace), syncs_at_fences: self.is_synced };
+        let db = Options::new()
+            .custom_medium(factory)
+            .durability(if self.is_synced { Durability::Sync } else { Durability::None })
+            .collector(pantile_rivals::by_name(collector).ok_or_else(unknown)?)
+            .index_image(false)
+            .simulated_time(time.clone())
+            .open("traced")?;
+        let tpcc = Tpcc { scale: Scale::full(self.warehouses), together: false, seed: SEED };
+        let data = tpcc.load(&db, &Context { threads: 1, stop, observer: &Silent })?;
+        trace.sync();
+        let load = trace.take();
+        let loaded = db.begin()?.timestamp();
+        let mut clients = tpcc.clients(&db, &data, 1, Isolation::Serializable)?;
+        for _ in 0..self.transactions {
+            if stop.load(Ordering::Relaxed) {
+                return Err(Error::Interrupted { during: "tracing" });
+            }
+            clients[0].draw();
+            clients[0].attempt()?;
+            time.advance(INTERVAL);
+        }
+        trace.sync();
+        let measured = trace.take();
+        let medium = medium_of(&db);
+        let pages = medium.len() / PAGE_BYTES;
+        drop((clients, data));
+        db.close()?;
+        let found = Mutex::new(Vec::new());
+        let note = |table: TableId, contents: &[Surveyed<'_>]| {
+            let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+            found.extend(contents.iter().map(|surveyed| {
+                let content = surveyed.content;
+                let operation = match content.flags().is_tombstone() {
+                    true => Operation::Delete,
+                    false => Operation::Put(content.row_len() as u32),
+                };
+                (content.timestamp(), Change { table: table.0, row: content.tuple().0, operation })
+            }));
+        };
+        survey(
+            &*medium,
+            &SurveyCalls { threads: 1, contents: &note, finding: &|_| {}, progress: &|_, _| {} },
+        );
+        let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+        found.sort_by_key(|(timestamp, _)| *timestamp);
+        let mut changes = Changes::default();
+        for commit in found.chunk_by(|(one, _), (other, _)| one == other) {
+            let list = &mut changes[usize::from(commit[0].0 > loaded)];
+            list.push(commit.iter().map(|(_, change)| *change).collect());
+        }
+        Ok((Written { load, measured, pages }, changes))
+    }
+
+    fn change_in_place(&self, changes: &Changes) -> Written {
+        let defaults = InPlaceSettings::default();
+        let mut store = InPlace::new(InPlaceSettings {
+            commits_per_sync: if self.is_synced { 1 } else { u32::MAX },
+            pool_pages: ((self.pool << 20) / (defaults.device_pages * PAGE_BYTES)) as usize,
+            ..defaults
+        });
+        let [load, measured] = changes.each_ref().map(|commits| {
+            commits.iter().for_each(|commit| store.commit(commit));
+            store.checkpoint();
+            store.take()
+        });
+        Written { load, measured, pages: store.device_pages() }
+    }
+}
+
+/// Executes requests on a device that offers one and a half times the pages.
+fn replay(written: &Written, depth: usize) -> Report {
+    let mut ssd = Ssd::new(SsdSettings { pages: written.pages * 3 / 2, ..SsdSettings::default() }, depth);
+    written.load.iter().for_each(|request| ssd.execute(request));
+    ssd.start_over();
+    written.measured.iter().for_each(|request| ssd.execute(request));
+    ssd.report()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn appending_writes_less_and_the_same_each_time() {
+        let experiment = Experiment { warehouses: 1, transactions: 300, pool: 1, is_synced: false };
+        let run = |layout: &str| {
+            let layout = layout.parse().expect("a layout");
+            experiment.run(&layout, &AtomicBool::new(false)).expect("a run")
+        };
+        let (appended, in_place) = (run("none"), run("in-place"));
+        assert_eq!(run("none"), appended);
+        assert_eq!(appended.changed_bytes, in_place.changed_bytes);
+        let (least, most) = (appended.changed_bytes, 2 * appended.changed_bytes);
+        assert!((least..most).contains(&appended.one.host_bytes()), "{appended:?}");
+        assert!(in_place.one.host_bytes() > 3 * appended.one.host_bytes(), "{in_place:?}");
+        let synced = Experiment { is_synced: true, ..experiment };
+        let synced = synced.run(&Layout::InPlace, &AtomicBool::new(false)).expect("a run");
+        assert!(synced.one.host_pages > in_place.one.host_pages, "{synced:?}");
+    }
+
+    #[test]
+    fn a_run_ends_when_it_is_told_to_and_names_are_checked() {
+        let experiment = Experiment { warehouses: 1, transactions: 300, pool: 1, is_synced: false };
+        let ended = experiment.run(&Layout::InPlace, &AtomicBool::new(true));
+        assert!(matches!(ended, Err(Error::Interrupted { .. })), "{ended:?}");
+        let unknown = "no-such".parse::<Layout>().expect_err("no layout");
+        assert_eq!(unknown, "no-such is neither a collector nor in-place");
+    }
+}
