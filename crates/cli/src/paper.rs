@@ -160,7 +160,7 @@ impl Progress for Shown {
         let (runs, number) = *self.count.borrow();
         let outcome = match outcome {
             // What is traced is not timed.
-            Ok(0.0) => "done".into(),
+            Ok(_) if step.run.flash.is_some() => "done".into(),
             Ok(speed) => format!("{} txn/s", whole(Some(speed))),
             Err(why) => format!("failed: {why}"),
         };

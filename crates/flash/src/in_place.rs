@@ -1,7 +1,7 @@
 //! A store that updates rows in place: the baseline.
 
 use crate::request::{PAGE_BYTES, Request, Totals, runs};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// What happens to a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +36,8 @@ pub struct InPlaceSettings {
     pub commits_per_sync: u32,
     /// All changed pages are written after this many bytes of log.
     pub checkpoint_bytes: u64,
+    /// Pages of the device that wait in the system's cache at most before they are written.
+    pub most_dirty: u64,
 }
 
 impl Default for InPlaceSettings {
@@ -47,6 +49,7 @@ impl Default for InPlaceSettings {
             log_bytes: 64 << 20,
             commits_per_sync: 1,
             checkpoint_bytes: 32 << 20,
+            most_dirty: MOST_DIRTY,
         }
     }
 }
@@ -57,14 +60,27 @@ const RECORD_BYTES: u64 = 24;
 const COMMIT_BYTES: u64 = 16;
 const ROW_BYTES: u32 = 8;
 
+/// 16 MB.
+pub(crate) const MOST_DIRTY: u64 = 4096;
+
 /// Pages in which room for a row is looked for.
 const LOOKED_AT: usize = 8;
 
 /// Longest request of a checkpoint, in pages of the device.
 const LONGEST: u64 = 128;
 
+/// A page in the pool.
+#[derive(Debug, Clone, Copy)]
+struct Pooled {
+    /// When it was changed last, in changes.
+    used: u64,
+    /// The end of the log then, if it has changed since it was written.
+    changed: Option<u64>,
+}
+
 /// The requests of a store that keeps rows in pages and changes them there, behind a buffer pool that gives up what
-/// was not used for longest, with a log of what was changed.
+/// was not changed for longest, with a log of what was changed. What the pool gives up waits in the system's cache, like what
+/// other layouts write.
 ///
 /// Left out, in favour of this store: indexes, old versions, torn pages (no page is written twice for their
 /// sake), and undo.
@@ -77,10 +93,12 @@ pub struct InPlace {
     free: Vec<u32>,
     /// Pages of each table that have had room; the last are looked at first.
     with_room: HashMap<u32, Vec<u64>>,
-    /// Pages in the pool: when each was used last, and whether it has changed.
-    pool: HashMap<u64, (u64, bool)>,
+    /// Pages in the pool.
+    pool: HashMap<u64, Pooled>,
     by_use: BTreeMap<u64, u64>,
     uses: u64,
+    /// Pages that the pool has given up, and that wait in the system's cache.
+    cached: BTreeSet<u64>,
     /// Bytes ever appended to the log, and those synced.
     log: u64,
     log_synced: u64,
@@ -101,6 +119,7 @@ impl InPlace {
             pool: HashMap::new(),
             by_use: BTreeMap::new(),
             uses: 0,
+            cached: BTreeSet::new(),
             log: 0,
             log_synced: 0,
             log_at_checkpoint: 0,
@@ -128,19 +147,23 @@ impl InPlace {
     /// Writes all changed pages.
     pub fn checkpoint(&mut self) {
         self.sync_log();
-        let mut changed: Vec<u64> = Vec::new();
-        for (page, (_, is_changed)) in &mut self.pool {
-            if std::mem::take(is_changed) {
-                changed.push(*page);
+        for (page, pooled) in &mut self.pool {
+            if pooled.changed.take().is_some() {
+                self.cached.insert(*page);
             }
         }
-        changed.sort_unstable();
-        let (begin, size) = (self.log_pages(), self.settings.device_pages);
-        let pages = changed.into_iter().flat_map(|page| begin + page * size..begin + (page + 1) * size);
-        let pages: Vec<u64> = pages.collect();
-        runs(pages, LONGEST, |pages| self.push(Request::Write { pages, stream: 0 }));
+        self.write_back();
         self.push(Request::Flush);
         self.log_at_checkpoint = self.log;
+    }
+
+    /// Writes what waits in the system's cache.
+    fn write_back(&mut self) {
+        let (begin, size) = (self.log_pages(), self.settings.device_pages);
+        let cached = std::mem::take(&mut self.cached).into_iter();
+        let pages: Vec<u64> =
+            cached.flat_map(|page| begin + page * size..begin + (page + 1) * size).collect();
+        runs(pages, LONGEST, |pages| self.push(Request::Write { pages, stream: 0 }));
     }
 
     /// The requests so far, which are counted and forgotten.
@@ -226,21 +249,26 @@ impl InPlace {
         page
     }
 
-    /// Changes a page in the pool.
+    /// Changes a page in the pool. What the log says of the change is there already.
     fn write(&mut self, page: u64) {
         self.uses += 1;
-        if let Some((before, _)) = self.pool.insert(page, (self.uses, true)) {
-            self.by_use.remove(&before);
+        let pooled = Pooled { used: self.uses, changed: Some(self.log) };
+        if let Some(before) = self.pool.insert(page, pooled) {
+            self.by_use.remove(&before.used);
         }
         self.by_use.insert(self.uses, page);
         if self.pool.len() > self.settings.pool_pages
             && let Some((_, oldest)) = self.by_use.pop_first()
-            && let Some((_, true)) = self.pool.remove(&oldest)
+            && let Some(Pooled { changed: Some(changed), .. }) = self.pool.remove(&oldest)
         {
             // What a page has must be in the log before it is in its place.
-            self.sync_log();
-            let begin = self.log_pages() + oldest * self.settings.device_pages;
-            self.push(Request::Write { pages: begin..begin + self.settings.device_pages, stream: 0 });
+            if changed > self.log_synced {
+                self.sync_log();
+            }
+            self.cached.insert(oldest);
+            if self.cached.len() as u64 * self.settings.device_pages > self.settings.most_dirty {
+                self.write_back();
+            }
         }
     }
 

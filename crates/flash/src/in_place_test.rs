@@ -65,26 +65,53 @@ fn rows_stay_in_their_page_while_they_fit() {
     assert_eq!(taken + store.free.iter().sum::<u32>(), 2 * 8192);
 }
 
+/// With a log that does not go round.
+fn roomy() -> InPlaceSettings {
+    InPlaceSettings { log_bytes: 100 * PAGE_BYTES, ..small() }
+}
+
+/// Those of the heap, which begins behind the log, and of the log.
+fn apart(requests: Vec<Request>) -> [Vec<Request>; 2] {
+    let is_heap = |request: &Request| matches!(request, Request::Write { pages, .. } if pages.start >= 100);
+    let (heap, log) = requests.into_iter().partition(is_heap);
+    [heap, log]
+}
+
 #[test]
-fn a_pool_that_is_full_writes_what_was_not_used_for_longest() {
-    let mut store = InPlace::new(small());
+fn a_pool_that_is_full_gives_up_what_was_not_changed_for_longest() {
+    // Nothing waits in the system's cache.
+    let mut store = InPlace::new(InPlaceSettings { most_dirty: 0, ..roomy() });
     (0..4).for_each(|row| store.commit(&[put(row, 8000)]));
     store.commit(&[put(0, 8000)]);
     store.take();
     store.commit(&[put(4, 8000)]);
-    let heap: Vec<_> = store
-        .take()
-        .into_iter()
-        .filter(|request| matches!(request, Request::Write { pages, .. } if pages.start >= 10))
-        .collect();
-    assert_eq!(heap, [write(12..14)], "page 1: page 0 was used again");
+    let [heap, log] = apart(store.take());
+    assert_eq!(heap, [write(102..104)], "page 1: page 0 was changed again");
+    assert_eq!(log.len(), 2, "the commit alone: what page 1 has was in the log");
     // A page that was written at a checkpoint is given up without another write.
     store.checkpoint();
     store.take();
     store.commit(&[put(5, 8000)]);
-    let heap = store
-        .take()
-        .into_iter()
-        .filter(|request| matches!(request, Request::Write { pages, .. } if pages.start >= 10));
-    assert_eq!(heap.count(), 0);
+    assert_eq!(apart(store.take())[0], []);
+}
+
+#[test]
+fn the_log_is_written_before_a_page_that_has_changed_since() {
+    let settings = InPlaceSettings { most_dirty: 0, commits_per_sync: 100, pool_pages: 1, ..small() };
+    let mut store = InPlace::new(settings);
+    store.commit(&[put(0, 8000)]);
+    assert_eq!(store.take(), []);
+    store.commit(&[put(1, 8000)]);
+    let requests = store.take();
+    assert_eq!(requests.last(), Some(&write(10..12)));
+    assert!(requests.contains(&Request::Flush) && requests.len() == 3, "{requests:?}");
+}
+
+#[test]
+fn pages_that_were_given_up_wait_together() {
+    let mut store = InPlace::new(InPlaceSettings { most_dirty: 6, ..roomy() });
+    (0..7).for_each(|row| store.commit(&[put(row, 8000)]));
+    assert_eq!(apart(store.take())[0], []);
+    store.commit(&[put(7, 8000)]);
+    assert_eq!(apart(store.take())[0], [write(100..108)]);
 }

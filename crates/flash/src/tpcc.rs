@@ -16,7 +16,7 @@ use pantile_bench::workload::Workload;
 use pantile_bench::{Error, Result};
 use pantile_store::{SurveyCalls, Surveyed, survey};
 
-use crate::in_place::{Change, InPlace, InPlaceSettings, Operation};
+use crate::in_place::{Change, InPlace, InPlaceSettings, MOST_DIRTY, Operation};
 use crate::request::{PAGE_BYTES, Request};
 use crate::ssd::{Report, Ssd, SsdSettings};
 use crate::traced::{Trace, TracedFactory};
@@ -24,8 +24,10 @@ use crate::traced::{Trace, TracedFactory};
 /// Simulated time between two transactions.
 const INTERVAL: Duration = Duration::from_micros(100);
 
-/// Pages that the system keeps before it writes them by itself: 16 MB.
-const MOST_DIRTY: usize = 4096;
+/// Bytes of the device for each warehouse and for each transaction: what each layout takes, and
+/// half as much again.
+const DEVICE_WAREHOUSE: u64 = 200 << 20;
+const DEVICE_TRANSACTION: u64 = 5_000;
 
 /// The seed of all runs. Their data and transactions are the same.
 const SEED: u64 = 1;
@@ -121,7 +123,7 @@ impl Experiment {
             Operation::Delete => 0,
         };
         let is_write = |request: &&Request| matches!(request, Request::Write { .. });
-        let [one, many] = [1, 32].map(|depth| replay(&written, depth));
+        let [one, many] = [1, 32].map(|depth| self.replay(&written, depth));
         Ok(Outcome {
             changed_bytes: changes[1].iter().flatten().map(bytes).sum(),
             writes: written.measured.iter().filter(is_write).count() as u64,
@@ -133,7 +135,7 @@ impl Experiment {
     /// Runs the transactions over a traced medium.
     fn append(&self, collector: &str, stop: &AtomicBool) -> Result<(Written, Changes)> {
         let unknown = || Error::Setting(format!("there is no collector {collector}"));
-        let trace = Trace::new(MOST_DIRTY);
+        let trace = Trace::new(MOST_DIRTY as usize);
         let time = SimulatedTime::default();
         let factory = TracedFactory { trace: Arc::clone(&trace), syncs_at_fences: self.is_synced };
         let db = Options::new()
@@ -203,15 +205,20 @@ impl Experiment {
         });
         Written { load, measured, pages: store.device_pages() }
     }
-}
 
-/// Executes requests on a device that offers one and a half times the pages.
-fn replay(written: &Written, depth: usize) -> Report {
-    let mut ssd = Ssd::new(SsdSettings { pages: written.pages * 3 / 2, ..SsdSettings::default() }, depth);
-    written.load.iter().for_each(|request| ssd.execute(request));
-    ssd.start_over();
-    written.measured.iter().for_each(|request| ssd.execute(request));
-    ssd.report()
+    /// Executes requests on a device that has been written from end to end before, like one that
+    /// has been in use. It is as large for each layout.
+    fn replay(&self, written: &Written, depth: usize) -> Report {
+        let bytes = DEVICE_WAREHOUSE * u64::from(self.warehouses) + DEVICE_TRANSACTION * self.transactions;
+        let pages = bytes / PAGE_BYTES;
+        assert!(written.pages <= pages, "{} pages do not fit into {pages}", written.pages);
+        let mut ssd = Ssd::new(SsdSettings { pages, ..SsdSettings::default() }, depth);
+        ssd.execute(&Request::Write { pages: 0..pages, stream: 0 });
+        written.load.iter().for_each(|request| ssd.execute(request));
+        ssd.start_over();
+        written.measured.iter().for_each(|request| ssd.execute(request));
+        ssd.report()
+    }
 }
 
 #[cfg(test)]
@@ -227,6 +234,7 @@ mod tests {
         };
         let (appended, in_place) = (run("none"), run("in-place"));
         assert_eq!(run("none"), appended);
+        assert_eq!(run("tb-collect"), run("tb-collect"));
         assert_eq!(appended.changed_bytes, in_place.changed_bytes);
         let (least, most) = (appended.changed_bytes, 2 * appended.changed_bytes);
         assert!((least..most).contains(&appended.one.host_bytes()), "{appended:?}");

@@ -141,7 +141,13 @@ unsafe impl Medium for TracedMedium {
     }
 
     fn grow(&self, len: u64) -> Result<(), MediumError> {
-        self.memory.grow(len)
+        let before = self.memory.len();
+        self.memory.grow(len)?;
+        if self.syncs_at_fences {
+            // A file that is synced often is written with zeros ahead of its use.
+            self.trace.write(before, self.memory.len().saturating_sub(before), 0);
+        }
+        Ok(())
     }
 
     unsafe fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
@@ -250,6 +256,12 @@ mod tests {
         let factory = TracedFactory { trace: Arc::clone(&trace), syncs_at_fences: true };
         let medium = factory.open(Path::new(""), DirectoryOptions::default()).expect("medium");
         medium.grow(1 << 22).expect("grow");
+        medium.sync_all().expect("sync");
+        let zeros: Vec<_> = (0..8).map(|n| n * 128..(n + 1) * 128).collect();
+        let written: Vec<_> = zeros.into_iter().map(|pages| Request::Write { pages, stream: 0 }).collect();
+        let mut requests = trace.take();
+        assert_eq!(requests.pop(), Some(Request::Flush));
+        assert_eq!(requests, written);
         // SAFETY: nobody else has the medium.
         unsafe {
             medium.write(10, b"some").expect("write");

@@ -379,8 +379,8 @@ impl Database {
     }
 
     /// Closes the database: later calls on any handle fail with
-    /// [`Error::Closed`]. Waits for running transactions to end, at most ten
-    /// seconds. They can go on and commit meanwhile, and none begins. If the
+    /// [`Error::Closed`]. Waits for a sync of the worker that is under way, and then for
+    /// running transactions to end, at most ten seconds. They can go on and commit meanwhile, and none begins. If the
     /// database takes more space than
     /// [`GcOptions::space_target`](crate::GcOptions::space_target) promises,
     /// closing brings it down first, for at most a second.

@@ -70,7 +70,9 @@ impl Core {
         self.with_collector(&permit, |collector, context| collector.make_room(context));
         self.leave(permit);
         let Ok((permit, _)) = self.enter(Begin::LateWriter) else { return false };
-        self.catch_up_state(&permit);
+        // Several that wait for room need one record.
+        let before = self.store.durable_watermark();
+        self.catch_up_if(&permit, || self.store.durable_watermark() == before);
         self.leave(permit);
         true
     }

@@ -104,7 +104,8 @@ impl StateRecords {
     }
 
     /// Takes two steps, after another thread that is at it: a sample and its record, as
-    /// far as no commit is in the way. None, if they are not `needed` any more.
+    /// far as no commit is in the way, be it the caller's own. None, if they are not `needed`
+    /// any more.
     pub fn catch_up(&self, store: &Store, registry: &Registry, needed: impl FnOnce() -> bool) -> bool {
         let mut upkeep = self.upkeep.lock();
         let mut step = || self.step(&mut upkeep, store, registry);

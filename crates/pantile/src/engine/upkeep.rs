@@ -64,7 +64,11 @@ impl Core {
         match is_due {
             false => {}
             true if !self.rounds.has_worker() => self.advance_state(permit),
-            true if is_late() => self.catch_up_if(permit, is_late),
+            true if is_late() => {
+                self.catch_up_if(permit, is_late);
+                // Its own commit stands in the way of the record of a sample that it has taken.
+                self.alarm.record_due();
+            }
             true => self.alarm.record_due(),
         }
     }
@@ -190,7 +194,8 @@ impl Core {
         self.catch_up_if(permit, || true);
     }
 
-    fn catch_up_if(&self, permit: &Permit, is_needed: impl FnOnce() -> bool) {
+    /// The same, if it is still needed after another thread has been at it.
+    pub fn catch_up_if(&self, permit: &Permit, is_needed: impl FnOnce() -> bool) {
         if self.state_records.catch_up(&self.store, &self.registry, is_needed) {
             self.release_after_record(permit);
         }
