@@ -3,8 +3,8 @@
 use crate::data_file::DataFile;
 use pantile_base::Segments;
 use pantile_base::limits::GROWTH_BYTES;
+use pantile_base::sync::atomic::{AtomicU64, Ordering};
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Pieces of a word of the set.
 const OF_A_WORD: u64 = u64::BITS as u64;
