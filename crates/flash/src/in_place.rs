@@ -1,7 +1,7 @@
 //! A store that updates rows in place: the baseline.
 
-use crate::request::{PAGE_BYTES, Request, Totals, runs};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use crate::request::{MOST_DIRTY, PAGE_BYTES, Request, Requests};
+use std::collections::{BTreeMap, HashMap};
 
 /// What happens to a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,14 +60,8 @@ const RECORD_BYTES: u64 = 24;
 const COMMIT_BYTES: u64 = 16;
 const ROW_BYTES: u32 = 8;
 
-/// 16 MB.
-pub(crate) const MOST_DIRTY: u64 = 4096;
-
 /// Pages in which room for a row is looked for.
 const LOOKED_AT: usize = 8;
-
-/// Longest request of a checkpoint, in pages of the device.
-const LONGEST: u64 = 128;
 
 /// A page in the pool.
 #[derive(Debug, Clone, Copy)]
@@ -97,15 +91,12 @@ pub struct InPlace {
     pool: HashMap<u64, Pooled>,
     by_use: BTreeMap<u64, u64>,
     uses: u64,
-    /// Pages that the pool has given up, and that wait in the system's cache.
-    cached: BTreeSet<u64>,
     /// Bytes ever appended to the log, and those synced.
     log: u64,
     log_synced: u64,
     log_at_checkpoint: u64,
     commits_waiting: u32,
-    requests: Vec<Request>,
-    totals: Totals,
+    requests: Requests,
 }
 
 impl InPlace {
@@ -119,13 +110,11 @@ impl InPlace {
             pool: HashMap::new(),
             by_use: BTreeMap::new(),
             uses: 0,
-            cached: BTreeSet::new(),
             log: 0,
             log_synced: 0,
             log_at_checkpoint: 0,
             commits_waiting: 0,
-            requests: Vec::new(),
-            totals: Totals::default(),
+            requests: Requests::new(settings.most_dirty),
         }
     }
 
@@ -147,33 +136,28 @@ impl InPlace {
     /// Writes all changed pages.
     pub fn checkpoint(&mut self) {
         self.sync_log();
+        let mut changed = Vec::new();
         for (page, pooled) in &mut self.pool {
             if pooled.changed.take().is_some() {
-                self.cached.insert(*page);
+                changed.push(*page);
             }
         }
-        self.write_back();
-        self.push(Request::Flush);
+        self.write_pages(changed);
+        self.requests.write_back();
+        self.requests.flush();
         self.log_at_checkpoint = self.log;
     }
 
-    /// Writes what waits in the system's cache.
-    fn write_back(&mut self) {
+    /// Writes pages of the store through the system's cache.
+    fn write_pages(&mut self, pages: impl IntoIterator<Item = u64>) {
         let (begin, size) = (self.log_pages(), self.settings.device_pages);
-        let cached = std::mem::take(&mut self.cached).into_iter();
-        let pages: Vec<u64> =
-            cached.flat_map(|page| begin + page * size..begin + (page + 1) * size).collect();
-        runs(pages, LONGEST, |pages| self.push(Request::Write { pages, stream: 0 }));
+        let of_device = |page| begin + page * size..begin + (page + 1) * size;
+        self.requests.write(pages.into_iter().flat_map(of_device), 0);
     }
 
-    /// The requests so far, which are counted and forgotten.
+    /// The requests so far, which are forgotten.
     pub fn take(&mut self) -> Vec<Request> {
-        std::mem::take(&mut self.requests)
-    }
-
-    /// All requests since the beginning, added up, also those that were taken.
-    pub fn totals(&self) -> Totals {
-        self.totals
+        self.requests.take()
     }
 
     /// Pages of the device that it takes.
@@ -183,11 +167,6 @@ impl InPlace {
 
     fn log_pages(&self) -> u64 {
         self.settings.log_bytes / PAGE_BYTES
-    }
-
-    fn push(&mut self, request: Request) {
-        self.totals.add(&request);
-        self.requests.push(request);
     }
 
     fn change(&mut self, Change { table, row, operation }: Change) {
@@ -265,10 +244,7 @@ impl InPlace {
             if changed > self.log_synced {
                 self.sync_log();
             }
-            self.cached.insert(oldest);
-            if self.cached.len() as u64 * self.settings.device_pages > self.settings.most_dirty {
-                self.write_back();
-            }
+            self.write_pages([oldest]);
         }
     }
 
@@ -280,9 +256,8 @@ impl InPlace {
         }
         let (from, to) = (self.log_synced / PAGE_BYTES, self.log.div_ceil(PAGE_BYTES));
         let round = self.log_pages();
-        let pages: Vec<u64> = (from..to).map(|page| page % round).collect();
-        runs(pages, LONGEST, |pages| self.push(Request::Write { pages, stream: 0 }));
-        self.push(Request::Flush);
+        self.requests.write_now((from..to).map(|page| page % round), 0);
+        self.requests.flush();
         self.log_synced = self.log;
     }
 }

@@ -1,5 +1,6 @@
 //! What a device is asked for.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Bytes of a page: the unit in which the system writes a file to its device.
@@ -39,8 +40,14 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// Adds a request.
-    pub fn add(&mut self, request: &Request) {
+    /// Those of some requests.
+    pub fn of(requests: &[Request]) -> Self {
+        let mut totals = Self::default();
+        requests.iter().for_each(|request| totals.add(request));
+        totals
+    }
+
+    fn add(&mut self, request: &Request) {
         match request {
             Request::Write { pages, .. } => {
                 self.pages_written += pages.end - pages.start;
@@ -57,8 +64,75 @@ impl Totals {
     }
 }
 
+/// Most pages of a request, half a megabyte: what a block device commonly takes.
+const LONGEST: u64 = 128;
+
+/// Pages that the system keeps before it writes them by itself: 16 MB.
+pub(crate) const MOST_DIRTY: u64 = 4096;
+
+/// Requests to a device, behind the system's cache of pages.
+///
+/// The system writes a page when a sync asks for it, or when many wait. In between, further writes to a page
+/// cost nothing. So a page that is written often between two syncs is written once.
+#[derive(Debug)]
+pub(crate) struct Requests {
+    /// Pages that wait in the cache, each with its stream.
+    dirty: BTreeMap<u64, Stream>,
+    most_dirty: u64,
+    list: Vec<Request>,
+}
+
+impl Requests {
+    /// None yet. Pages are written at the latest when more than `most_dirty` wait.
+    pub fn new(most_dirty: u64) -> Self {
+        Self { dirty: BTreeMap::new(), most_dirty, list: Vec::new() }
+    }
+
+    /// Writes pages through the cache, in which they wait.
+    pub fn write(&mut self, pages: impl IntoIterator<Item = u64>, stream: Stream) {
+        self.dirty.extend(pages.into_iter().map(|page| (page, stream)));
+        if self.dirty.len() as u64 > self.most_dirty {
+            self.write_back();
+        }
+    }
+
+    /// Writes pages at once, in their order.
+    pub fn write_now(&mut self, pages: impl IntoIterator<Item = u64>, stream: Stream) {
+        runs(pages, LONGEST, |pages| self.list.push(Request::Write { pages, stream }));
+    }
+
+    /// Writes all pages that wait, one stream after the other, in their order.
+    pub fn write_back(&mut self) {
+        let mut streams: BTreeMap<Stream, Vec<u64>> = BTreeMap::new();
+        for (page, stream) in std::mem::take(&mut self.dirty) {
+            streams.entry(stream).or_default().push(page);
+        }
+        for (stream, pages) in streams {
+            self.write_now(pages, stream);
+        }
+    }
+
+    /// Gives pages back. Those that wait are not written.
+    pub fn trim(&mut self, pages: Range<u64>) {
+        if !pages.is_empty() {
+            self.dirty.retain(|page, _| !pages.contains(page));
+            self.list.push(Request::Trim(pages));
+        }
+    }
+
+    /// Waits for what has been written so far; pages in the cache stay there.
+    pub fn flush(&mut self) {
+        self.list.push(Request::Flush);
+    }
+
+    /// The requests so far, which are forgotten. What waits in the cache stays there.
+    pub fn take(&mut self) -> Vec<Request> {
+        std::mem::take(&mut self.list)
+    }
+}
+
 /// Calls `each` with the runs of pages that follow each other, at most `longest` in a run. The pages rise.
-pub(crate) fn runs(pages: impl IntoIterator<Item = u64>, longest: u64, mut each: impl FnMut(Range<u64>)) {
+fn runs(pages: impl IntoIterator<Item = u64>, longest: u64, mut each: impl FnMut(Range<u64>)) {
     let mut run: Option<Range<u64>> = None;
     for page in pages {
         match &mut run {

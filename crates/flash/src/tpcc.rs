@@ -16,8 +16,8 @@ use pantile_bench::workload::Workload;
 use pantile_bench::{Error, Result};
 use pantile_store::{SurveyCalls, Surveyed, survey};
 
-use crate::in_place::{Change, InPlace, InPlaceSettings, MOST_DIRTY, Operation};
-use crate::request::{PAGE_BYTES, Request};
+use crate::in_place::{Change, InPlace, InPlaceSettings, Operation};
+use crate::request::{MOST_DIRTY, PAGE_BYTES, Request, Totals};
 use crate::ssd::{Report, Ssd, SsdSettings};
 use crate::traced::{Trace, TracedFactory};
 
@@ -67,7 +67,7 @@ impl fmt::Display for Layout {
 }
 
 /// Transactions of TPC-C whose writes are recorded and replayed.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Experiment {
     /// Warehouses.
     pub warehouses: u16,
@@ -122,11 +122,10 @@ impl Experiment {
             Operation::Put(len) => u64::from(len),
             Operation::Delete => 0,
         };
-        let is_write = |request: &&Request| matches!(request, Request::Write { .. });
         let [one, many] = [1, 32].map(|depth| self.replay(&written, depth));
         Ok(Outcome {
             changed_bytes: changes[1].iter().flatten().map(bytes).sum(),
-            writes: written.measured.iter().filter(is_write).count() as u64,
+            writes: Totals::of(&written.measured).writes,
             one,
             many,
         })
@@ -135,7 +134,7 @@ impl Experiment {
     /// Runs the transactions over a traced medium.
     fn append(&self, collector: &str, stop: &AtomicBool) -> Result<(Written, Changes)> {
         let unknown = || Error::Setting(format!("there is no collector {collector}"));
-        let trace = Trace::new(MOST_DIRTY as usize);
+        let trace = Trace::new(MOST_DIRTY);
         let time = SimulatedTime::default();
         let factory = TracedFactory { trace: Arc::clone(&trace), syncs_at_fences: self.is_synced };
         let db = Options::new()

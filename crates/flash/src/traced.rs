@@ -1,207 +1,53 @@
 //! A medium that records what is written to it.
 
-// A medium is unsafe to implement: what it maps is borrowed by callers.
-#![allow(unsafe_code)]
-
-use crate::request::{PAGE_BYTES, Request, Stream, Totals, runs};
-use pantile_media::{
-    DirectoryOptions, DramMedium, Facts, MapOptions, Medium, MediumError, MediumFactory, MediumStatus,
-};
-use std::collections::BTreeMap;
+use crate::request::{PAGE_BYTES, Request, Requests, Stream};
+use pantile_media::{DirectoryOptions, DramMedium, Medium, MediumError, MediumFactory};
+use pantile_testkit::{Heard, HeardMedium};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Most pages of a request, half a megabyte: what a block device commonly takes.
-const LONGEST: u64 = 128;
-
-/// What has been written to a medium, in the order in which a device would see it.
-///
-/// The system writes a page when a sync asks for it, or when many wait. In between, further writes to a page
-/// cost nothing. So a page that is written often between two syncs is written once.
+/// What has been written to a medium, in the order in which a device would see it behind the system's cache.
 #[derive(Debug)]
-pub struct Trace(Mutex<Recorded>);
-
-#[derive(Debug)]
-struct Recorded {
-    /// Pages that wait in the system's cache, each with its stream.
-    dirty: BTreeMap<u64, Stream>,
-    most_dirty: usize,
-    requests: Vec<Request>,
-    totals: Totals,
-    written: u64,
-}
+pub struct Trace(Mutex<Requests>);
 
 impl Trace {
-    /// Nothing yet. Pages are written at the latest when more than `most_dirty` wait.
-    pub fn new(most_dirty: usize) -> Arc<Self> {
-        let (dirty, requests, totals) = (BTreeMap::new(), Vec::new(), Totals::default());
-        Arc::new(Self(Mutex::new(Recorded { dirty, most_dirty, requests, totals, written: 0 })))
+    /// Nothing yet. Pages are written at the latest when more than `most_dirty` wait in the cache.
+    pub fn new(most_dirty: u64) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(Requests::new(most_dirty))))
     }
 
-    fn with<T>(&self, work: impl FnOnce(&mut Recorded) -> T) -> T {
+    fn with<T>(&self, work: impl FnOnce(&mut Requests) -> T) -> T {
         work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Notes that bytes have been written.
     pub fn write(&self, offset: u64, len: u64, stream: Stream) {
         if len > 0 {
-            self.with(|recorded| {
-                recorded.written += len;
-                let pages = offset / PAGE_BYTES..=(offset + len - 1) / PAGE_BYTES;
-                recorded.dirty.extend(pages.map(|page| (page, stream)));
-                if recorded.dirty.len() > recorded.most_dirty {
-                    recorded.write_back();
-                }
-            });
+            let pages = offset / PAGE_BYTES..=(offset + len - 1) / PAGE_BYTES;
+            self.with(|requests| requests.write(pages, stream));
         }
     }
 
     /// Notes that whole pages are given back.
     pub fn trim(&self, offset: u64, len: u64) {
-        self.with(|recorded| {
-            let pages = offset.div_ceil(PAGE_BYTES)..(offset + len) / PAGE_BYTES;
-            if !pages.is_empty() {
-                recorded.dirty.retain(|page, _| !pages.contains(page));
-                recorded.push(Request::Trim(pages));
-            }
-        });
+        self.with(|requests| requests.trim(offset.div_ceil(PAGE_BYTES)..(offset + len) / PAGE_BYTES));
     }
 
     /// Notes a sync.
     pub fn sync(&self) {
-        self.with(|recorded| {
-            recorded.write_back();
-            recorded.push(Request::Flush);
+        self.with(|requests| {
+            requests.write_back();
+            requests.flush();
         });
     }
 
-    /// The requests so far, which are counted and forgotten. What waits in the cache stays there.
+    /// The requests so far, which are forgotten. What waits in the cache stays there.
     pub fn take(&self) -> Vec<Request> {
-        self.with(|recorded| std::mem::take(&mut recorded.requests))
-    }
-
-    /// All requests since the beginning, added up, also those that were taken.
-    pub fn totals(&self) -> Totals {
-        self.with(|recorded| recorded.totals)
-    }
-
-    /// Bytes given to writes since the beginning.
-    pub fn bytes_given(&self) -> u64 {
-        self.with(|recorded| recorded.written)
+        self.with(Requests::take)
     }
 }
 
-impl Recorded {
-    fn push(&mut self, request: Request) {
-        self.totals.add(&request);
-        self.requests.push(request);
-    }
-
-    /// Writes all pages that wait, one stream after the other, in their order.
-    fn write_back(&mut self) {
-        let dirty = std::mem::take(&mut self.dirty);
-        let mut streams: BTreeMap<Stream, Vec<u64>> = BTreeMap::new();
-        dirty.into_iter().for_each(|(page, stream)| streams.entry(stream).or_default().push(page));
-        for (stream, pages) in streams {
-            runs(pages, LONGEST, |pages| self.push(Request::Write { pages, stream }));
-        }
-    }
-}
-
-/// A medium in memory whose writes are recorded as those of a file would be.
-#[derive(Debug)]
-pub struct TracedMedium {
-    memory: Arc<DramMedium>,
-    facts: Facts,
-    trace: Arc<Trace>,
-    /// Whether fences are syncs, as those of durable commits are.
-    syncs_at_fences: bool,
-}
-
-impl TracedMedium {
-    /// An empty medium.
-    ///
-    /// # Errors
-    /// As for [`DramMedium::new`].
-    pub fn new(trace: Arc<Trace>, map: MapOptions, syncs_at_fences: bool) -> Result<Arc<Self>, MediumError> {
-        let memory = DramMedium::new(map)?;
-        let facts = Facts { name: "traced".into(), ..memory.facts().clone() };
-        Ok(Arc::new(Self { memory, facts, trace, syncs_at_fences }))
-    }
-}
-
-// SAFETY: all bytes are those of `memory`, which keeps the promises.
-unsafe impl Medium for TracedMedium {
-    fn facts(&self) -> &Facts {
-        &self.facts
-    }
-
-    fn len(&self) -> u64 {
-        self.memory.len()
-    }
-
-    fn grow(&self, len: u64) -> Result<(), MediumError> {
-        let before = self.memory.len();
-        self.memory.grow(len)?;
-        if self.syncs_at_fences {
-            // A file that is synced often is written with zeros ahead of its use.
-            self.trace.write(before, self.memory.len().saturating_sub(before), 0);
-        }
-        Ok(())
-    }
-
-    unsafe fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
-        // SAFETY: as the caller promises.
-        unsafe { self.memory.write(offset, bytes)? };
-        self.trace.write(offset, bytes.len() as u64, 0);
-        Ok(())
-    }
-
-    fn flush(&self, offset: u64, len: u64) {
-        self.memory.flush(offset, len);
-    }
-
-    fn fence(&self) -> Result<(), MediumError> {
-        self.memory.fence()?;
-        if self.syncs_at_fences {
-            self.trace.sync();
-        }
-        Ok(())
-    }
-
-    fn sync_all(&self) -> Result<(), MediumError> {
-        self.memory.sync_all()?;
-        self.trace.sync();
-        Ok(())
-    }
-
-    unsafe fn shrink(&self, len: u64) -> Result<(), MediumError> {
-        let before = self.memory.len();
-        // SAFETY: as the caller promises.
-        unsafe { self.memory.shrink(len)? };
-        let left = self.memory.len();
-        self.trace.trim(left, before - left);
-        Ok(())
-    }
-
-    unsafe fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
-        // SAFETY: as the caller promises.
-        unsafe { self.memory.discard(offset, len)? };
-        self.trace.trim(offset, len);
-        Ok(())
-    }
-
-    unsafe fn restore(&self, offset: u64, len: u64) -> Result<(), MediumError> {
-        // SAFETY: as the caller promises.
-        unsafe { self.memory.restore(offset, len) }
-    }
-
-    fn status(&self) -> MediumStatus {
-        self.memory.status()
-    }
-}
-
-/// Opens databases on traced media.
+/// Opens databases in memory whose writes are recorded as those of a file would be.
 #[derive(Debug, Clone)]
 pub struct TracedFactory {
     /// Where writes are recorded.
@@ -210,15 +56,33 @@ pub struct TracedFactory {
     pub syncs_at_fences: bool,
 }
 
+impl TracedFactory {
+    fn hear(&self, call: Heard) {
+        match call {
+            Heard::Write { offset, len } => self.trace.write(offset, len, 0),
+            // A file that is synced often is written with zeros ahead of its use.
+            Heard::Grow { from, to } if self.syncs_at_fences => self.trace.write(from, to - from, 0),
+            Heard::Fence if self.syncs_at_fences => self.trace.sync(),
+            Heard::Sync => self.trace.sync(),
+            Heard::Shrink { from, to } => self.trace.trim(to, from - to),
+            Heard::Discard { offset, len } => self.trace.trim(offset, len),
+            Heard::Grow { .. } | Heard::Fence | Heard::Restore { .. } | Heard::Advice(_) => {}
+        }
+    }
+}
+
 impl MediumFactory for TracedFactory {
     fn open(&self, _path: &Path, options: DirectoryOptions) -> Result<Arc<dyn Medium>, MediumError> {
-        Ok(TracedMedium::new(Arc::clone(&self.trace), options.map, self.syncs_at_fences)?)
+        let traced = self.clone();
+        Ok(Arc::new(HeardMedium::over(DramMedium::new(options.map)?, move |call| traced.hear(call))))
     }
 }
 
 #[cfg(test)]
+#[allow(unsafe_code, reason = "a medium is written to")]
 mod tests {
     use super::*;
+    use crate::request::Totals;
 
     #[test]
     fn pages_wait_for_a_sync_and_follow_each_other_in_requests() {
@@ -230,12 +94,14 @@ mod tests {
         assert_eq!(trace.take(), []);
         trace.sync();
         let write = |pages, stream| Request::Write { pages, stream };
-        assert_eq!(trace.take(), [write(0..2, 0), write(5..6, 1), Request::Flush]);
+        let mut all = trace.take();
+        assert_eq!(all, [write(0..2, 0), write(5..6, 1), Request::Flush]);
         trace.sync();
-        assert_eq!(trace.take(), [Request::Flush]);
-        let totals = trace.totals();
+        let more = trace.take();
+        assert_eq!(more, [Request::Flush]);
+        all.extend(more);
+        let totals = Totals::of(&all);
         assert_eq!((totals.pages_written, totals.writes, totals.flushes), (3, 2, 2));
-        assert_eq!(trace.bytes_given(), 10 + 1 + 2 + PAGE_BYTES);
     }
 
     #[test]

@@ -146,16 +146,18 @@ impl Contents {
         })
     }
 
-    /// [`Medium::discard`](crate::Medium::discard).
+    /// [`Medium::discard`](crate::Medium::discard); `forget` is called before anything is
+    /// given back.
     ///
     /// # Errors
     /// Those of the method.
     ///
     /// # Safety
     /// That of the method.
-    pub unsafe fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+    pub unsafe fn discard(&self, offset: u64, len: u64, forget: impl FnOnce()) -> Result<(), MediumError> {
         self.failure.check()?;
         self.map.check_aligned(offset, len)?;
+        forget();
         match self.file() {
             Some(file) => file.discard(offset, len)?,
             None => self.map.discard_memory(offset, len),

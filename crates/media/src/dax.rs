@@ -237,10 +237,8 @@ unsafe impl Medium for DaxMedium {
     }
 
     unsafe fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
-        self.contents.map.check_aligned(offset, len)?;
-        self.promised.note(offset, len, false);
         // SAFETY: as the caller promises.
-        unsafe { self.contents.discard(offset, len) }
+        unsafe { self.contents.discard(offset, len, || self.promised.note(offset, len, false)) }
     }
 
     unsafe fn restore(&self, offset: u64, len: u64) -> Result<(), MediumError> {

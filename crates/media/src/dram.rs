@@ -86,7 +86,7 @@ unsafe impl Medium for DramMedium {
 
     unsafe fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
         // SAFETY: as the caller promises.
-        unsafe { self.contents.discard(offset, len) }
+        unsafe { self.contents.discard(offset, len, || {}) }
     }
 
     unsafe fn restore(&self, offset: u64, len: u64) -> Result<(), MediumError> {

@@ -299,11 +299,9 @@ unsafe impl Medium for FileMedium {
     }
 
     unsafe fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
-        self.contents.failure.check()?;
-        self.contents.map.check_aligned(offset, len)?;
-        self.stores.iter().for_each(|stores| stores.forget(offset, len));
+        let forget = || self.stores.iter().for_each(|stores| stores.forget(offset, len));
         // SAFETY: as the caller promises.
-        unsafe { self.contents.discard(offset, len) }
+        unsafe { self.contents.discard(offset, len, forget) }
     }
 
     unsafe fn restore(&self, offset: u64, len: u64) -> Result<(), MediumError> {

@@ -75,8 +75,8 @@ impl Map {
     pub(crate) fn reserve(options: MapOptions) -> Result<Self, MediumError> {
         let mut bytes = round_up(options.reserve_bytes.max(CHUNK_BYTES));
         loop {
-            match os::reserve(bytes + CHUNK_BYTES) {
-                Ok(region) => return Ok(Self::over(region, bytes, options)),
+            match Self::try_reserve(bytes, options) {
+                Ok(map) => return Ok(map),
                 Err(_) if bytes / 2 >= LEAST_RESERVE_BYTES => bytes = round_up(bytes / 2),
                 Err(source) => {
                     return Err(MediumError::Io { operation: "reserve addresses for", path: None, source });
@@ -87,9 +87,11 @@ impl Map {
 
     /// As [`Map::reserve`], but all addresses or none.
     pub(crate) fn reserve_all(options: MapOptions) -> Option<Self> {
-        let bytes = round_up(options.reserve_bytes.max(CHUNK_BYTES));
-        let region = os::reserve(bytes + CHUNK_BYTES).ok()?;
-        Some(Self::over(region, bytes, options))
+        Self::try_reserve(round_up(options.reserve_bytes.max(CHUNK_BYTES)), options).ok()
+    }
+
+    fn try_reserve(bytes: u64, options: MapOptions) -> io::Result<Self> {
+        os::reserve(bytes + CHUNK_BYTES).map(|region| Self::over(region, bytes, options))
     }
 
     fn over(region: *mut c_void, bytes: u64, options: MapOptions) -> Self {

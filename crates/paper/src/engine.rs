@@ -8,8 +8,7 @@ use pantile_flash::{Experiment, Layout};
 
 use crate::measurement::Measurement;
 use crate::server;
-use crate::spec::{Flash, RunSpec, not_built_in};
-use crate::workload::Work;
+use crate::spec::{RunSpec, not_built_in};
 
 /// How a run ended.
 #[derive(Clone, PartialEq, Debug)]
@@ -55,8 +54,8 @@ impl Runner for Engine {
                 Err(why) => Ending::Failed(why),
             };
         }
-        if let Some(flash) = run.flash {
-            return trace(run, flash, stop);
+        if let Some(experiment) = run.flash {
+            return trace(&experiment, run.gc, stop);
         }
         let settings = match run.settings() {
             Ok(settings) => settings,
@@ -82,17 +81,13 @@ impl Runner for Engine {
 }
 
 /// Traces TPC-C, and replays it on a simulated device.
-fn trace(run: &RunSpec, Flash { transactions, pool }: Flash, stop: &AtomicBool) -> Ending {
-    let Work::Tpcc { warehouses } = run.work else {
-        return Ending::Failed("only TPC-C is traced".into());
-    };
-    let layout = match run.gc.parse::<Layout>() {
+fn trace(experiment: &Experiment, layout: &str, stop: &AtomicBool) -> Ending {
+    let layout = match layout.parse::<Layout>() {
         Ok(layout) => layout,
         Err(why) => return Ending::Failed(why),
     };
-    let experiment = Experiment { warehouses, transactions, pool, is_synced: false };
     match experiment.run(&layout, stop) {
-        Ok(outcome) => Ending::Measured(Box::new(Measurement::of_device(transactions, &outcome))),
+        Ok(outcome) => Ending::Measured(Box::new(Measurement::of_device(experiment.transactions, &outcome))),
         Err(pantile_bench::Error::Interrupted { .. }) => Ending::Interrupted,
         Err(error) => Ending::Failed(error.to_string()),
     }

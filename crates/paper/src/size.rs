@@ -1,7 +1,9 @@
 //! The scale of the experiments: quick or full, and how far to shorten them if
 //! even that does not fit the time.
 
-use crate::spec::Flash;
+use pantile_flash::Experiment;
+
+use crate::spec::unsynced;
 
 /// The scale of all experiments.
 #[derive(Clone, PartialEq, Debug)]
@@ -36,8 +38,8 @@ pub struct Size {
     pub sql_scale: u32,
     /// Seconds of warm-up and of measurement through a SQL server.
     pub sql: (f64, f64),
-    /// Warehouses, transactions and megabytes of the pool where writes are traced.
-    pub traced: (u16, Flash),
+    /// Where writes are traced.
+    pub traced: Experiment,
     /// The machine's cores.
     pub cores: usize,
     /// Shares of updates in percent (TB-8c).
@@ -78,7 +80,7 @@ impl Size {
             sql_rate: 200.0,
             sql_scale: 10,
             sql: (1.0, 2.0),
-            traced: (1, Flash { transactions: 20_000, pool: 7 }),
+            traced: unsynced(1, 20_000, 7),
             cores,
             shares: vec![10, 60],
             thetas: vec![0.5, 0.9],
@@ -105,7 +107,7 @@ impl Size {
             sql_scale: 20,
             sql: (1.0, 3.0),
             // The warehouses of the paper's first trace.
-            traced: (5, Flash { transactions: 200_000, pool: 32 }),
+            traced: unsynced(5, 200_000, 32),
             shares: vec![10, 20, 40, 60, 80],
             thetas: vec![0.5, 0.9, 0.95],
             ops: vec![1, 5, 10, 40, 80],

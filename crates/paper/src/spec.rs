@@ -5,6 +5,7 @@ use std::time::Duration;
 use pantile::{Durability, GcOptions, Isolation};
 use pantile_bench::runner::Pace;
 use pantile_bench::settings::{Medium, Settings, Variant};
+use pantile_flash::Experiment;
 
 use crate::workload::Work;
 
@@ -38,16 +39,7 @@ pub struct RunSpec {
     pub server: Option<u32>,
     /// Traced and replayed on a simulated SSD, unless it is timed. The collector may be
     /// [`IN_PLACE`](pantile_flash::IN_PLACE) then.
-    pub flash: Option<Flash>,
-}
-
-/// A run whose writes are traced.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Flash {
-    /// Transactions that are measured.
-    pub transactions: u64,
-    /// Megabytes of the buffer pool of the store that updates in place.
-    pub pool: u64,
+    pub flash: Option<Experiment>,
 }
 
 /// Seconds that the initial estimate adds for a server: two starts and stops.
@@ -82,9 +74,10 @@ impl RunSpec {
     }
 
     /// TPC-C over a traced medium.
-    pub fn traced(warehouses: u16, gc: &'static str, flash: Flash) -> Self {
-        let run = Self::new(Work::Tpcc { warehouses }, gc, 1, (0.0, 0.0));
-        Self { flash: Some(flash), ..run.on("flash") }
+    pub fn traced(experiment: Experiment, gc: &'static str) -> Self {
+        let work = Work::Tpcc { warehouses: experiment.warehouses };
+        let run = Self::new(work, gc, 1, (0.0, 0.0));
+        Self { flash: Some(experiment), ..run.on("flash") }
     }
 
     /// The same with another collector.
@@ -126,13 +119,11 @@ impl RunSpec {
     /// The command line that repeats it with each of these collectors.
     pub fn command(&self, gcs: &[&str], runs: usize) -> String {
         let Self { medium, threads, warmup, seconds, .. } = self;
-        if let Some(Flash { transactions, pool }) = self.flash {
-            let program = "cargo run --release -p pantile-flash --example sias --";
-            // Its first word is the workload, of which there is one.
-            let arguments = self.work.arguments().replacen("tpcc ", "", 1);
-            let layouts = gcs.join(",");
+        if let Some(Experiment { warehouses, transactions, pool, .. }) = self.flash {
             return format!(
-                "{program} {arguments} --transactions {transactions} --pool {pool} --layouts {layouts}"
+                "cargo run --release -p pantile-flash --example sias -- --warehouses {warehouses} \
+                 --transactions {transactions} --pool {pool} --layouts {}",
+                gcs.join(",")
             );
         }
         let program = if self.server.is_some() { "scripts/mariadb/" } else { "pantile bench " };
@@ -162,9 +153,8 @@ impl RunSpec {
 
     /// The total seconds that it takes, by the initial estimate.
     pub fn cost(&self) -> f64 {
-        if let Some(flash) = self.flash {
-            let warehouses = if let Work::Tpcc { warehouses } = self.work { warehouses } else { 1 };
-            return TRACED_WAREHOUSE * f64::from(warehouses) + TRACED_TRANSACTION * flash.transactions as f64;
+        if let Some(Experiment { warehouses, transactions, .. }) = self.flash {
+            return TRACED_WAREHOUSE * f64::from(warehouses) + TRACED_TRANSACTION * transactions as f64;
         }
         if let Some(scale) = self.server {
             return SERVER + THROUGH_SQL * self.work.overhead() * f64::from(scale) / 100.0 + self.pace();
@@ -211,6 +201,11 @@ impl RunSpec {
             dir: None,
         })
     }
+}
+
+/// An experiment without syncs, with `pool` megabytes for the store that updates in place.
+pub const fn unsynced(warehouses: u16, transactions: u64, pool: u64) -> Experiment {
+    Experiment { warehouses, transactions, pool, is_synced: false }
 }
 
 /// Ten commits for each millisecond.
@@ -260,7 +255,7 @@ mod tests {
 
     #[test]
     fn a_trace_is_repeated_by_the_example_of_flash() {
-        let run = RunSpec::traced(5, "in-place", Flash { transactions: 60_000, pool: 32 });
+        let run = RunSpec::traced(unsynced(5, 60_000, 32), "in-place");
         let program = "cargo run --release -p pantile-flash --example sias --";
         assert_eq!(
             run.key(),

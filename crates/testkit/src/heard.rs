@@ -15,12 +15,30 @@ pub enum Heard {
         /// Their number.
         len: u64,
     },
+    /// To make durable what the thread has written.
+    Fence,
     /// To sync everything.
     Sync,
+    /// To grow. This is told afterwards, since it may grow by more than it is asked for.
+    Grow {
+        /// Its length before.
+        from: u64,
+        /// Its length after.
+        to: u64,
+    },
+    /// To shrink. This is told afterwards, too.
+    Shrink {
+        /// Its length before.
+        from: u64,
+        /// Its length after.
+        to: u64,
+    },
     /// To give a part back.
     Discard {
         /// Where it begins.
         offset: u64,
+        /// Its length.
+        len: u64,
     },
     /// To find space again for a part.
     Restore {
@@ -72,7 +90,10 @@ unsafe impl Medium for HeardMedium {
     }
 
     fn grow(&self, len: u64) -> Result<(), MediumError> {
-        self.inner.grow(len)
+        let from = self.inner.len();
+        self.inner.grow(len)?;
+        (self.hear)(Heard::Grow { from, to: self.inner.len().max(from) });
+        Ok(())
     }
 
     unsafe fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
@@ -86,10 +107,12 @@ unsafe impl Medium for HeardMedium {
     }
 
     fn fence(&self) -> Result<(), MediumError> {
+        (self.hear)(Heard::Fence);
         self.inner.fence()
     }
 
     fn begin_fence(&self) -> Result<Option<SyncPoint>, MediumError> {
+        (self.hear)(Heard::Fence);
         self.inner.begin_fence()
     }
 
@@ -114,8 +137,16 @@ unsafe impl Medium for HeardMedium {
         (self.hear)(Heard::Advice(reads));
     }
 
+    unsafe fn shrink(&self, len: u64) -> Result<(), MediumError> {
+        let from = self.inner.len();
+        // SAFETY: as the caller promises.
+        unsafe { self.inner.shrink(len)? };
+        (self.hear)(Heard::Shrink { from, to: self.inner.len().min(from) });
+        Ok(())
+    }
+
     unsafe fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
-        (self.hear)(Heard::Discard { offset });
+        (self.hear)(Heard::Discard { offset, len });
         // SAFETY: as the caller promises.
         unsafe { self.inner.discard(offset, len) }
     }

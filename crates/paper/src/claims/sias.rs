@@ -30,8 +30,7 @@ pub const CLAIMS: &[Claim] = &[Claim {
 const LAYOUTS: [&str; 3] = [NONE, TB, IN_PLACE];
 
 fn traced(size: &Size) -> RunSpec {
-    let (warehouses, flash) = size.traced;
-    RunSpec::traced(warehouses, NONE, flash)
+    RunSpec::traced(size.traced, NONE)
 }
 
 fn judge(results: &Results, size: &Size) -> Finding {
