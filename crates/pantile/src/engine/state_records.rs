@@ -152,3 +152,7 @@ fn sample_time(registry: &Registry) -> Timestamp {
     let now = registry.now();
     Timestamp::new(now.tick().saturating_sub(registry.clock().skew() + 1), 0)
 }
+
+#[cfg(test)]
+#[path = "state_records_test.rs"]
+mod tests;
