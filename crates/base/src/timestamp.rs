@@ -34,6 +34,12 @@ impl Timestamp {
         self.0
     }
 
+    /// The transaction slot that drew it.
+    #[inline]
+    pub const fn slot(self) -> usize {
+        self.0 as usize & ((1 << SLOT_BITS) - 1)
+    }
+
     /// The clock tick (32 ns) in which it was drawn.
     #[inline]
     pub const fn tick(self) -> u64 {
@@ -45,7 +51,7 @@ impl fmt::Debug for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::MAX => f.write_str("Timestamp(MAX)"),
-            Self(raw) => write!(f, "Timestamp({}.{})", self.tick(), raw & ((1 << SLOT_BITS) - 1)),
+            _ => write!(f, "Timestamp({}.{})", self.tick(), self.slot()),
         }
     }
 }

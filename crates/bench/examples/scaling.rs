@@ -39,7 +39,7 @@ fn explain<W: Workload>(workload: &W, seconds: u64, rounds: u64, transfer: f64) 
             let mut runs: [Vec<Record>; 3] = Default::default();
             for _ in 0..rounds {
                 for (threads, records) in [1, 2, 4].into_iter().zip(&mut runs) {
-                    let settings = settings(Variant { medium, gc }, threads, seconds);
+                    let settings = settings(Variant::new(medium, gc), threads, seconds);
                     let context = Context { threads: 2, stop: &NEVER, observer: &Silent };
                     run_all(workload, &settings, &context, |record| records.push(record))?;
                 }

@@ -66,7 +66,8 @@ fn place(settings: &Settings, variant: Variant, run: usize) -> Result<DatabaseDi
         Some(dir) if settings.runs * settings.variants.len() == 1 => DatabaseDir::chosen(dir),
         Some(dir) => {
             let medium = variant.medium.to_string().replace(':', "-");
-            DatabaseDir::chosen(dir.join(format!("{medium}-{}-{run}", variant.gc.name())))
+            let protocol = variant.protocol.map_or(String::new(), |protocol| format!("-{protocol}"));
+            DatabaseDir::chosen(dir.join(format!("{medium}-{}{protocol}-{run}", variant.gc.name())))
         }
     }
 }
@@ -288,6 +289,7 @@ impl<W: Workload> Experiment<'_, W> {
             workload: self.workload.name(),
             engine: "pantile",
             gc: self.variant.gc.name().to_owned(),
+            protocol: self.variant.protocol_name(),
             medium: self.variant.medium.to_string(),
             isolation: isolation_name(self.settings.isolation),
             durability: durability_name(self.settings.durability),

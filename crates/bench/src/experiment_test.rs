@@ -22,7 +22,7 @@ fn context() -> Context<'static> {
 
 fn settings(medium: Medium) -> Settings {
     Settings {
-        variants: vec![Variant { medium, gc: Collector::NONE }],
+        variants: vec![Variant::new(medium, Collector::NONE)],
         runs: 1,
         gc: GcOptions::default(),
         threads: 2,
@@ -153,7 +153,7 @@ fn long_transactions_scans_and_tpcc_keep_a_rate_and_tell_their_seconds() {
 fn runs_of_several_variants_are_interleaved_and_make_an_array() {
     let dir = tempfile::tempdir().unwrap();
     let ycsb = Ycsb { tuples: 500, ops: 4, theta: 0.9, seed: 1, ..Ycsb::default() };
-    let variant = |medium| Variant { medium, gc: Collector::NONE };
+    let variant = |medium| Variant::new(medium, Collector::NONE);
     let settings = Settings {
         variants: vec![variant(Medium::File), variant(Medium::Dram)],
         runs: 2,

@@ -19,6 +19,8 @@ pub struct Record {
     pub engine: &'static str,
     /// The collector.
     pub gc: String,
+    /// What kept transactions apart.
+    pub protocol: &'static str,
     /// The medium.
     pub medium: String,
     /// The isolation level.

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use pantile::lab::Protocol;
 use pantile::{Collector, Durability, GcOptions, Isolation, MediumKind, Options};
 use pantile_nvm::NvmConfig;
 use serde::Serialize;
@@ -99,11 +100,29 @@ pub struct Variant {
     pub medium: Medium,
     /// What frees the space of old versions.
     pub gc: Collector,
+    /// What keeps transactions apart; the engine's own protocol if none is given.
+    pub protocol: Option<Protocol>,
 }
+
+impl Variant {
+    /// Transactions under the engine's own protocol.
+    pub fn new(medium: Medium, gc: Collector) -> Self {
+        Self { medium, gc, protocol: None }
+    }
+
+    /// The name of the protocol; [`OWN_PROTOCOL`] for the engine's own.
+    pub fn protocol_name(self) -> &'static str {
+        self.protocol.map_or(OWN_PROTOCOL, Protocol::name)
+    }
+}
+
+/// The name of the engine's own protocol.
+pub const OWN_PROTOCOL: &str = "pantile";
 
 impl fmt::Display for Variant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, {}", self.medium, self.gc.name())
+        write!(f, "{}, {}", self.medium, self.gc.name())?;
+        self.protocol.map_or(Ok(()), |protocol| write!(f, ", {protocol}"))
     }
 }
 
@@ -168,9 +187,12 @@ struct Told<'a> {
 impl Settings {
     /// How to open the database of a variant.
     pub fn options(&self, variant: Variant) -> Options {
-        variant
-            .medium
-            .options()
+        let options = variant.medium.options();
+        let options = match variant.protocol {
+            Some(protocol) => options.protocol(protocol),
+            None => options,
+        };
+        options
             // What recovery takes is measured, not what an image spares it.
             .index_image(false)
             .collector(variant.gc)
@@ -253,7 +275,7 @@ mod tests {
     fn a_rate_limits_what_is_taken_ahead() {
         let taken = |seconds, rate| {
             let measure = Duration::from_secs(seconds);
-            let variant = Variant { medium: Medium::Dram, gc: Collector::TB_COLLECT };
+            let variant = Variant::new(Medium::Dram, Collector::TB_COLLECT);
             let settings = Settings {
                 variants: vec![variant],
                 runs: 1,

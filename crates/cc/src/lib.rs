@@ -1,6 +1,6 @@
 //! A part of the database Pantile; applications use the crate `pantile`. It
 //! holds concurrency control: the clock, the registry of running transactions
-//! (the only source of watermarks), and read marks.
+//! (the only source of watermarks), read marks, and the seam of the laboratory's protocols.
 //!
 //! In the repository, `docs/design.md` ("Concurrency control") has the
 //! definitions and the invariants that comments here cite as I-n.
@@ -13,6 +13,7 @@ mod deadline;
 mod epoch;
 mod marks;
 mod pin;
+mod protocol;
 mod registry;
 mod trust;
 mod waits;
@@ -22,4 +23,7 @@ pub use clock::{Clock, ClockSource, SimulatedTime};
 pub use epoch::{Epoch, EpochManager, RunningEpochs, RunningSet, Sight};
 pub use marks::ReadMarks;
 pub use pin::{Grace, Pin};
+pub use protocol::{
+    Access, Committing, ConcurrencyControl, Item, Protocol, ProtocolDescription, Read, Reads, Refusal, Txn,
+};
 pub use registry::{Begin, CommitsUnderWay, Full, Open, Registry, Slot};

@@ -4,13 +4,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
+use pantile::lab::Protocol;
 use pantile::{Collector, GcOptions, Pacing};
 use pantile_bench::settings::Medium;
 
 use crate::crashtest::{self, CrashtestArgs, VerifyArgs, WorkArgs};
 use crate::values::{
-    Collectors, DurabilityArg, IsolationArg, collectors, gc_epoch, gc_interval, gc_pacing, gc_queue,
-    gc_target, gc_theta, number, percent, theta, workload,
+    Collectors, DurabilityArg, IsolationArg, Protocols, collectors, gc_epoch, gc_interval, gc_pacing,
+    gc_queue, gc_target, gc_theta, number, percent, protocols, theta, workload,
 };
 
 /// Pantile, a transactional storage engine: tools for its databases, and its laboratory.
@@ -285,6 +286,10 @@ pub struct Common {
     /// ermia, steam, steam-watermark, n2db, zen, one-shot, tb-collect-eager, tb-collect-hash, tb-collect.
     #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "tb-collect", value_parser = collectors)]
     pub gc: Vec<Collectors>,
+    /// Concurrency controls, separated by commas, or all: pantile (the engine's own), and those of the laboratory:
+    /// 2pl-detect, 2pl-wait-die, 2pl-no-wait, occ, silo, tictoc, mvto, hekaton, cicada, h-store.
+    #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "pantile", value_parser = protocols)]
+    pub protocol: Vec<Protocols>,
     /// Share of a block that must be obsolete before it is reclaimed, from 0.5 to 1.
     #[arg(long, value_name = "SHARE", default_value_t = GcOptions::default().theta, value_parser = gc_theta)]
     pub gc_theta: f64,
@@ -364,6 +369,22 @@ impl Common {
             if !each.contains(&collector) {
                 each.push(collector);
             }
+        }
+        each
+    }
+
+    /// The protocols to run under, without duplicates.
+    pub fn protocols(&self) -> Vec<Option<Protocol>> {
+        let all = || [None].into_iter().chain(pantile_protocols::all().iter().copied().map(Some));
+        let mut each = Vec::new();
+        for name in &self.protocol {
+            let is_named = |protocol: &Option<Protocol>| match name {
+                Protocols::One(one) => one == protocol,
+                Protocols::All => true,
+            };
+            let new: Vec<_> =
+                all().filter(|protocol| is_named(protocol) && !each.contains(protocol)).collect();
+            each.extend(new);
         }
         each
     }

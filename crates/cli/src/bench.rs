@@ -80,11 +80,13 @@ fn settings(common: &Common, threads: usize) -> Result<Settings, Failure> {
             threads + long_readers
         )));
     }
-    let variants = common
-        .medium
-        .iter()
-        .flat_map(|&medium| common.collectors().into_iter().map(move |gc| Variant { medium, gc }))
-        .collect();
+    let (collectors, protocols) = (common.collectors(), common.protocols());
+    let mut variants = Vec::new();
+    for &medium in &common.medium {
+        for &gc in &collectors {
+            variants.extend(protocols.iter().map(|&protocol| Variant { medium, gc, protocol }));
+        }
+    }
     Ok(Settings {
         variants,
         runs: common.runs.into(),

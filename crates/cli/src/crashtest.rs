@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use clap::Args;
 use pantile::Collector;
+use pantile::lab::Protocol;
 use pantile_bench::load::Observer;
 use pantile_bench::settings::Medium;
 use pantile_crash::campaign::{ACKNOWLEDGED, Campaign, DATABASE, ERRORS, FOUND, Limit};
@@ -24,7 +25,7 @@ use crate::exit::{Failure, one_line};
 use crate::output::{Output, cannot_write, print};
 use crate::progress::Bars;
 use crate::simulate::{self, SimulateArgs};
-use crate::values::{DurabilityArg, number};
+use crate::values::{DurabilityArg, no_protocol, number};
 
 pub const EXAMPLES: &str = "Examples:
   pantile crashtest --rounds 50 --seed 7
@@ -105,6 +106,10 @@ struct DatabaseArgs {
     /// simulated, all].
     #[arg(long, value_name = "NAME", value_parser = collector)]
     gc: Option<Collector>,
+    /// Concurrency control of the laboratory that keeps transactions apart, as in `pantile bench --protocol`
+    /// [default: the engine's own]; not simulated.
+    #[arg(long, value_name = "NAME", value_parser = protocol, conflicts_with = "simulate")]
+    protocol: Option<Protocol>,
     /// Inject a fault, which the test must find.
     #[arg(long, value_name = "FAULT", hide = true, value_parser = sabotage)]
     sabotage: Option<Sabotage>,
@@ -156,6 +161,10 @@ fn collector(name: &str) -> Result<Collector, String> {
     })
 }
 
+fn protocol(name: &str) -> Result<Protocol, String> {
+    pantile_protocols::by_name(name).ok_or_else(|| no_protocol(&[]))
+}
+
 fn sabotage(name: &str) -> Result<Sabotage, String> {
     Sabotage::by_name(name).ok_or_else(|| "there is no such fault".into())
 }
@@ -168,6 +177,7 @@ impl DatabaseArgs {
             medium: self.medium.unwrap_or(Medium::File),
             durability: self.durability.into(),
             gc: self.gc.unwrap_or_default(),
+            protocol: self.protocol,
         }
     }
 
@@ -180,6 +190,7 @@ impl DatabaseArgs {
             ("--durability", settings.durability_name().into()),
             ("--gc", settings.gc.name().into()),
         ];
+        words.extend(settings.protocol.map(|protocol| ("--protocol", protocol.name().into())));
         words.extend(sabotage.map(|fault| ("--sabotage", fault.name().into())));
         words.into_iter().flat_map(|(name, value)| [name.into(), value.into()]).collect()
     }
@@ -360,6 +371,7 @@ pub fn verify(args: &VerifyArgs) -> Result<(), Failure> {
         medium: args.medium,
         durability: pantile::Durability::Sync,
         gc: Collector::default(),
+        protocol: None,
     };
     let db = settings.open(&args.dir)?;
     let problems = compare::verify(&db, &mut history)?;

@@ -1,9 +1,10 @@
-//! Records as tables for people: one line per medium and collector, medians
+//! Records as tables for people: one line per medium, collector and protocol, medians
 //! where there were several runs.
 
 use pantile_bench::baseline::median;
 use pantile_bench::latency::LatencySummary;
 use pantile_bench::record::{Emulation, Record};
+use pantile_bench::settings::OWN_PROTOCOL;
 
 use crate::figures::{decimals, whole};
 
@@ -27,6 +28,7 @@ impl Table {
                 for line in &mut self.lines {
                     line.remove(column);
                 }
+                self.texts -= usize::from(column < self.texts);
             }
         }
         self
@@ -55,9 +57,11 @@ impl Table {
     }
 }
 
-/// Runs of the same medium and collector.
+/// Runs of the same medium, collector and protocol.
 struct Group<'a> {
     records: Vec<&'a Record>,
+    /// Whether protocols are named.
+    has_protocols: bool,
 }
 
 impl Group<'_> {
@@ -66,20 +70,22 @@ impl Group<'_> {
         median(&self.records.iter().filter_map(|record| figure(record)).collect::<Vec<_>>())
     }
 
-    fn name(&self) -> [String; 2] {
-        [self.records[0].medium.clone(), self.records[0].gc.clone()]
+    fn name(&self) -> [String; 3] {
+        let Record { medium, gc, protocol, .. } = self.records[0];
+        let protocol = if self.has_protocols { (*protocol).to_owned() } else { String::new() };
+        [medium.clone(), gc.clone(), protocol]
     }
 }
 
 fn groups(records: &[Record]) -> Vec<Group<'_>> {
+    let name = |record: &Record| (record.medium.clone(), record.gc.clone(), record.protocol);
+    let has_protocols = records.iter().any(|record| record.protocol != OWN_PROTOCOL);
     let mut groups: Vec<Group<'_>> = Vec::new();
     for record in records {
-        let same = |group: &&mut Group<'_>| {
-            (&group.records[0].medium, &group.records[0].gc) == (&record.medium, &record.gc)
-        };
+        let same = |group: &&mut Group<'_>| name(group.records[0]) == name(record);
         match groups.iter_mut().find(same) {
             Some(group) => group.records.push(record),
-            None => groups.push(Group { records: vec![record] }),
+            None => groups.push(Group { records: vec![record], has_protocols }),
         }
     }
     groups
@@ -116,6 +122,7 @@ fn throughput(groups: &[Group<'_>]) -> String {
     let head = [
         "medium",
         "gc",
+        "protocol",
         "txn/s",
         "queries/s",
         "tpmC",
@@ -126,15 +133,16 @@ fn throughput(groups: &[Group<'_>]) -> String {
         "fences/txn",
         "syncs/txn",
     ];
-    let mut table = Table::new(2, &head);
+    let mut table = Table::new(3, &head);
     for group in groups {
         let per_txn = |figure: fn(&Record) -> u64| {
             group.median(|r| (r.transactions > 0).then(|| figure(r) as f64 / r.transactions as f64))
         };
-        let [medium, gc] = group.name();
+        let [medium, gc, protocol] = group.name();
         table.lines.push(vec![
             medium,
             gc,
+            protocol,
             whole(group.median(|r| Some(r.txn_per_s))),
             decimals(group.median(|r| r.queries_per_s), 2),
             whole(group.median(|r| r.tpmc)),
@@ -155,6 +163,7 @@ fn collectors(groups: &[Group<'_>]) -> String {
     let head = [
         "medium",
         "gc",
+        "protocol",
         "txn/s",
         "mean",
         "p99",
@@ -167,7 +176,7 @@ fn collectors(groups: &[Group<'_>]) -> String {
     ];
     let kind = groups[0].records[0].latency_us.first().map_or("", |(kind, _)| kind);
     let mut explained = "ratio: medium to live; chain and accesses: versions per tuple\n".to_owned();
-    let mut table = Table::new(2, &head);
+    let mut table = Table::new(3, &head);
     for group in groups {
         let mut on_medium = groups.iter().filter(|other| other.name()[0] == group.name()[0]);
         // A single collector is compared with nothing.
@@ -218,6 +227,7 @@ fn space(groups: &[Group<'_>]) -> String {
     let head = [
         "medium",
         "gc",
+        "protocol",
         "medium MB",
         "live MB",
         "DRAM MB",
@@ -228,14 +238,15 @@ fn space(groups: &[Group<'_>]) -> String {
         "recovery MB/s",
         "conditions",
     ];
-    let mut table = Table::new(2, &head);
+    let mut table = Table::new(3, &head);
     for group in groups {
         let megabytes =
             |figure: fn(&Record) -> u64| decimals(group.median(|r| Some(figure(r) as f64 / 1e6)), 1);
-        let [medium, gc] = group.name();
+        let [medium, gc, protocol] = group.name();
         table.lines.push(vec![
             medium,
             gc,
+            protocol,
             megabytes(|r| r.space.medium_bytes),
             megabytes(|r| r.space.live_bytes),
             megabytes(|r| r.space.dram_bytes),
@@ -262,22 +273,23 @@ fn conditions(group: &Group<'_>) -> String {
 }
 
 fn latencies(groups: &[Group<'_>]) -> String {
-    let head = ["medium", "gc", "latency, us", "count", "mean", "stddev", "p50", "p95", "p99", "max"];
-    let mut table = Table::new(3, &head);
+    let head =
+        ["medium", "gc", "protocol", "latency, us", "count", "mean", "stddev", "p50", "p95", "p99", "max"];
+    let mut table = Table::new(4, &head);
     for group in groups {
         for (kind, _) in &group.records[0].latency_us {
             let of = |figure: fn(&LatencySummary) -> f64| {
                 group.median(|r| r.latency_us.iter().find(|(name, _)| name == kind).map(|(_, s)| figure(s)))
             };
-            let [medium, gc] = group.name();
+            let [medium, gc, protocol] = group.name();
             let figures: [fn(&LatencySummary) -> f64; 6] =
                 [|s| s.mean, |s| s.stddev, |s| s.p50, |s| s.p95, |s| s.p99, |s| s.max];
-            let mut line = vec![medium, gc, (*kind).to_owned(), whole(of(|s| s.count as f64))];
+            let mut line = vec![medium, gc, protocol, (*kind).to_owned(), whole(of(|s| s.count as f64))];
             line.extend(figures.map(|figure| decimals(of(figure), 1)));
             table.lines.push(line);
         }
     }
-    table.render()
+    table.without_empty_columns().render()
 }
 
 fn remarks(groups: &[Group<'_>], records: &[Record]) -> String {

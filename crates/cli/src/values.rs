@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use clap::ValueEnum;
+use pantile::lab::Protocol;
 use pantile::{Collector, Durability, GcOptions, Isolation, Pacing};
+use pantile_bench::settings::OWN_PROTOCOL;
 use pantile_bench::ycsb::keys::THETA;
 
 /// One name of `--gc`.
@@ -12,6 +14,15 @@ pub enum Collectors {
     /// This one.
     One(Collector),
     /// Every collector of the engine.
+    All,
+}
+
+/// One name of `--protocol`.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Protocols {
+    /// This one, or the engine's own.
+    One(Option<Protocol>),
+    /// The engine's own and every one of the laboratory.
     All,
 }
 
@@ -92,6 +103,24 @@ pub fn collectors(text: &str) -> Result<Collectors, String> {
         let known: Vec<_> = pantile_rivals::all().iter().map(|collector| collector.name()).collect();
         format!("there is no collector of this name; there are {} (or all)", known.join(", "))
     })
+}
+
+pub fn protocols(text: &str) -> Result<Protocols, String> {
+    match text {
+        "all" => Ok(Protocols::All),
+        OWN_PROTOCOL => Ok(Protocols::One(None)),
+        _ => {
+            let found = pantile_protocols::by_name(text).map(|protocol| Protocols::One(Some(protocol)));
+            found.ok_or_else(|| no_protocol(&[OWN_PROTOCOL]) + " (or all)")
+        }
+    }
+}
+
+/// What is said of a name that no protocol has, beside which there are `others`.
+pub fn no_protocol(others: &[&str]) -> String {
+    let known = others.iter().copied().chain(pantile_protocols::all().iter().map(|protocol| protocol.name()));
+    let known: Vec<_> = known.collect();
+    format!("there is no protocol of this name; there are {}", known.join(", "))
 }
 
 /// Reads a number that the engine accepts for one of its options.

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use pantile::lab::Protocol;
 use pantile::{ConflictPolicy, Database, Error as EngineError, Isolation, Transaction, TransactionOptions};
 use pantile_testkit::Random;
 
@@ -19,13 +20,25 @@ type Seen = (Vec<i64>, Vec<String>);
 /// # Errors
 /// [`Error::Broken`] if a transaction saw two states, or one that never
 /// existed.
-pub fn read_for_long(db: &Database, tables: &Tables, seed: u64, stop: &AtomicBool) -> Result<()> {
+pub fn read_for_long(
+    db: &Database,
+    tables: &Tables,
+    protocol: Option<Protocol>,
+    seed: u64,
+    stop: &AtomicBool,
+) -> Result<()> {
     let mut random = Random::new(seed, 0x1046);
     let kinds = [
         TransactionOptions::new().safe_snapshot(),
         TransactionOptions::new().read_only(true).isolation(Isolation::Snapshot),
         TransactionOptions::new().read_only(true).conflict(ConflictPolicy::Abort),
     ];
+    // Under a protocol, what a transaction reads need not be one state before it commits.
+    let kinds = match protocol {
+        None => &kinds[..],
+        Some(protocol) if protocol.orders_by_timestamp() => &kinds[..1],
+        Some(_) => return Ok(()),
+    };
     while !stop.load(Ordering::Relaxed) {
         thread::sleep(Duration::from_micros(random.below(30_000)));
         let txn = db.begin_with(kinds[random.below(kinds.len() as u64) as usize])?;

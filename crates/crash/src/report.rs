@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use pantile::lab::Protocol;
 use pantile_bench::machine;
+use pantile_bench::settings::OWN_PROTOCOL;
 use serde::Serialize;
 
 use crate::history::Phase;
@@ -49,6 +51,7 @@ struct Record<'a> {
     workload: &'a str,
     engine: &'a str,
     gc: &'a str,
+    protocol: &'a str,
     medium: String,
     durability: &'a str,
     threads: u64,
@@ -114,6 +117,7 @@ impl Report {
             workload: "crashtest",
             engine: "pantile",
             gc: settings.gc.name(),
+            protocol: settings.protocol.map_or(OWN_PROTOCOL, Protocol::name),
             medium: settings.medium.to_string(),
             durability: settings.durability_name(),
             threads: settings.clients,

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use pantile::lab::Protocol;
 use pantile::{Collector, Database, Durability, Error, GcOptions, Options, Pacing};
 use pantile_bench::settings::Medium;
 use pantile_testkit::Random;
@@ -22,6 +23,8 @@ pub struct Settings {
     pub durability: Durability,
     /// The collector.
     pub gc: Collector,
+    /// What keeps transactions apart; the engine's own protocol if none is given.
+    pub protocol: Option<Protocol>,
 }
 
 impl Settings {
@@ -68,7 +71,11 @@ impl Settings {
     }
 
     fn options(&self) -> Options {
-        self.medium.options().durability(self.durability).collector(self.gc)
+        let options = self.medium.options().durability(self.durability).collector(self.gc);
+        match self.protocol {
+            Some(protocol) => options.protocol(protocol),
+            None => options,
+        }
     }
 }
 

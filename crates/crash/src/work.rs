@@ -127,7 +127,7 @@ fn live<W: Write + Send>(
             .collect();
         let reader = scope.spawn(|| {
             let seed = life.settings.seed ^ life.number;
-            shared.ends_all(read_for_long(&db, &tables, seed, &stop))
+            shared.ends_all(read_for_long(&db, &tables, life.settings.protocol, seed, &stop))
         });
         if let Some(after) = life.close_after {
             thread::sleep(after);

@@ -7,7 +7,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pantile::{Database, IndexDef, Range, Result, Table, TableDef, Transaction, Type, Value};
+use pantile::{
+    Database, IndexDef, Range, Result, Table, TableDef, Transaction, TransactionOptions, Type, Value,
+};
 use pantile_testkit::Random;
 
 use crate::rows::{Rows, words};
@@ -95,10 +97,11 @@ impl Tables {
     /// # Errors
     /// What the engine returns.
     pub fn last_of(&self, db: &Database, client: u64) -> Result<u64> {
-        let txn = db.begin_read()?;
         let key = [client.into()];
-        let last = txn.scan(&self.ledger, Range::prefix(&key).reverse().limit(1))?.next();
-        last.map_or(Ok(0), |row| row?.get(1))
+        db.run_with(TransactionOptions::new().read_only(true), |txn| {
+            let last = txn.scan(&self.ledger, Range::prefix(&key).reverse().limit(1))?.next();
+            last.map_or(Ok(0), |row| row?.get(1))
+        })
     }
 
     /// The balances as one transaction sees them. They add up to 0.

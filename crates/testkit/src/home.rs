@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use pantile::lab::medium_of;
+use pantile::lab::{Protocol, medium_of};
 use pantile::{Collector, Database, Durability, GcOptions, Medium, MediumKind, Options, Pacing, Transaction};
 use pantile_media::unshared::Unshared;
 use pantile_media::{DramMedium, MapOptions, MediumExt};
@@ -63,6 +63,7 @@ pub struct Home {
     /// The collector is not the one that `eager` picks.
     forced: bool,
     writers_move: bool,
+    protocol: Option<Protocol>,
 }
 
 impl Home {
@@ -76,6 +77,7 @@ impl Home {
             eager: None,
             forced: false,
             writers_move: true,
+            protocol: None,
         }
     }
 
@@ -83,6 +85,13 @@ impl Home {
     #[must_use]
     pub fn writers_move(mut self, move_: bool) -> Self {
         self.writers_move = move_;
+        self
+    }
+
+    /// Transactions are under a protocol of the laboratory.
+    #[must_use]
+    pub fn under(mut self, protocol: Protocol) -> Self {
+        self.protocol = Some(protocol);
         self
     }
 
@@ -118,6 +127,10 @@ impl Home {
     pub fn options(&self) -> Options {
         let options = Options::new().collector(self.collector).streams(2).worker(false);
         let options = options.writers_move(self.writers_move);
+        let options = match self.protocol {
+            Some(protocol) => options.protocol(protocol),
+            None => options,
+        };
         let options = match self.eager {
             Some(seed) if self.forced => eager(options, seed).collector(self.collector),
             Some(seed) => eager(options, seed),

@@ -347,7 +347,7 @@ fn the_number_of_threads_is_that_of_the_clients() {
 #[test]
 fn a_record_counts_transactions_and_queries_apart() {
     let settings = Settings {
-        variants: vec![Variant { medium: Medium::Dram, gc: Collector::TB_COLLECT }],
+        variants: vec![Variant::new(Medium::Dram, Collector::TB_COLLECT)],
         runs: 1,
         gc: GcOptions::default(),
         threads: 2,

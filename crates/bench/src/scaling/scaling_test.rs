@@ -206,7 +206,7 @@ fn records(medium: Medium, threads: usize) -> Vec<Record> {
     let mix = Mix { updates: 50, ..Mix::default() };
     let workload = Ycsb { tuples: 2000, tuple_bytes: 100, ops: 10, mix, seed: 1, ..Ycsb::default() };
     let settings = Settings {
-        variants: vec![Variant { medium, gc: Collector::TB_COLLECT }],
+        variants: vec![Variant::new(medium, Collector::TB_COLLECT)],
         runs: 1,
         gc: GcOptions::default(),
         threads,

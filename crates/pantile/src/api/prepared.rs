@@ -84,8 +84,7 @@ impl Database {
             ));
         }
         if !txn.can_be_prepared() {
-            let why =
-                "a serializable transaction can be prepared only where writers move (Options::writers_move)";
+            let why = "a serializable transaction can be prepared only where writers move (Options::writers_move), under the engine's own protocol";
             return Err(Error::InvalidOption(why.into()));
         }
         let mut tables = txn.changed_tables();
@@ -208,6 +207,12 @@ impl Database {
             *parts += 1;
         }
         drop(txn);
+        if !records.is_empty() && self.core.options.protocol.is_some() {
+            let n = records.len();
+            return Err(Error::InvalidOption(format!(
+                "a protocol of the laboratory (Options::protocol) while prepared transactions, of which there are {n}, wait for their outcome; open it without, and commit them or roll them back"
+            )));
+        }
         for (name, (record, parts)) in records {
             self.prepared.enter(&name, vec![table.inner.id])?;
             let (txn, broken) = match self.repeat(&table, &name, &record, parts) {

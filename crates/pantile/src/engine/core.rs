@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use pantile_base::sync::Mutex;
 use pantile_base::sync::atomic::AtomicBool;
-use pantile_cc::{Clock, ReadMarks, Registry};
+use pantile_cc::{Clock, ConcurrencyControl, Protocol, ReadMarks, Registry};
 use pantile_reclaim::Reclaimer;
 use pantile_store::{Image, Store, StoreError};
 
@@ -47,6 +47,8 @@ pub(crate) struct Core {
     /// What frees space, in commits and in rounds.
     pub reclaimer: Box<dyn Reclaimer>,
     pub rounds: Rounds,
+    /// What keeps transactions apart, if that is not the engine's own protocol.
+    pub protocol: Option<Box<dyn ConcurrencyControl>>,
     pub alarm: Arc<Alarm>,
     pub stale: StaleQueue,
     pub state_records: StateRecords,
@@ -82,6 +84,7 @@ impl Core {
             buffers: SlotBuffers::new(memory.bytes()),
             memory,
             pinned: Mutex::new(options.pinned),
+            protocol: options.protocol.map(Protocol::build),
             options,
             store,
             registry: Registry::new(clock),

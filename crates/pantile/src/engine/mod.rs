@@ -56,6 +56,7 @@ pub(crate) mod still_open;
 pub(crate) mod syncer;
 pub(crate) mod table;
 pub(crate) mod tables;
+pub(crate) mod under_protocol;
 pub(crate) mod unread;
 pub(crate) mod upkeep;
 pub(crate) mod view;

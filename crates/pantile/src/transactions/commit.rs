@@ -116,6 +116,9 @@ impl Transaction {
             self.check_ended()?;
         }
         if self.buffers.writes.is_empty() {
+            if self.under.is_some() {
+                self.ts = self.validate_under_protocol()?;
+            }
             let joined = Joined { commit_ts: self.ts, point: self.last_met() };
             return Ok(Published { joined, change: Change::default() });
         }
@@ -150,6 +153,7 @@ impl Transaction {
         }
         self.list_appends()?;
         Ok(Validated(match self.isolation {
+            _ if self.under.is_some() => self.validate_under_protocol()?,
             Isolation::Serializable => self.settle()?,
             Isolation::Snapshot | Isolation::ReadCommitted => {
                 self.core.registry.draw_commit(self.slot, self.newest_base())
@@ -180,7 +184,7 @@ impl Transaction {
 
     /// Announces the commit, before the last look at definitions and marks.
     pub(super) fn announce(&self) {
-        if self.moves {
+        if self.moves || self.marks_gaps {
             self.core.registry.set_deciding(self.slot);
         } else {
             self.core.registry.set_committing(self.slot);
@@ -262,6 +266,9 @@ impl Transaction {
         }
         if self.buffers.appends.len() < self.buffers.writes.len() {
             self.unlock_unchanged(commit_ts);
+        }
+        if self.under.is_some() {
+            self.leave_protocol(true);
         }
         // Not only at the end: before that come a sync, or a step of the collector.
         self.core.registry.wake(self.slot);

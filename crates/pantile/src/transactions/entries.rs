@@ -59,11 +59,17 @@ impl Transaction {
                 continue;
             }
             if had {
+                if self.under.is_some() {
+                    self.ask_to_change_keys(table, index.number)?;
+                }
                 self.buffers.stale.push(StaleEntry::new(table, index.number, write.tuple, &old));
             }
             if has {
                 self.enter(table, index, write.tuple, &new, &entry)?;
             }
+        }
+        if self.under.is_some() && pending == Pending::Tombstone {
+            self.ask_to_change_keys(table, PRIMARY)?;
         }
         if let (Pending::Tombstone, Seen::Row(row)) = (pending, self.current(table, held)) {
             old.set_primary(&row);
@@ -84,6 +90,9 @@ impl Transaction {
         key: &Key,
         entry: &Key,
     ) -> Result<()> {
+        if self.under.is_some() {
+            self.ask_to_change_keys(table, index.number)?;
+        }
         match self.insert_entry(index.tree(), entry.words(), tuple) {
             Insert::Inserted => self.entry_inserted(StaleEntry::new(table, index.number, tuple, entry)),
             Insert::Exists(_) if self.is_found_by_later(table, tuple) => {
@@ -220,8 +229,12 @@ impl Transaction {
     ) -> Result<bool> {
         let serializable = self.isolation == Isolation::Serializable;
         let cell = table.anchor(tuple);
+        let mut asked = None;
         self.core.marks.raise(table.id, tuple, at);
         loop {
+            if self.under.is_some() {
+                asked = Some(self.ask_row(table, tuple)?);
+            }
             // The newest version may be too new for our timestamp to protect it.
             let pin = self.core.registry.pin(self.slot);
             let anchor = Anchor::load(cell);
@@ -268,6 +281,9 @@ impl Transaction {
             let (seen, version) = self.version_at(table, newest, Timestamp::MAX);
             let met = self.meet(version);
             debug_assert!(met.is_none(), "only transactions that write look for keys");
+            if asked.is_some_and(|ticket| !self.has_read(table.id, tuple, version, ticket)) {
+                continue;
+            }
             let holds = has(seen);
             if !holds
                 && self.isolation == Isolation::Snapshot

@@ -98,9 +98,18 @@ impl Transaction {
 
     /// Makes a tuple for a key that has none. `None` if the key has one.
     fn hold_new(&mut self, table: &TableInner, key: &Key) -> Result<Option<Held>> {
+        if self.under.is_some() {
+            self.ask_to_change_keys(table, PRIMARY)?;
+        }
         self.return_freed();
         let used = self.use_table(table);
         let tuple = table.take_tuple(self.slot.index());
+        if self.under.is_some()
+            && let Err(error) = self.ask_to_lock(table, tuple)
+        {
+            table.return_tuple(self.slot.index(), tuple);
+            return Err(error);
+        }
         self.core.marks.prefetch(table.id, tuple);
         let buried = self.create_locked(table, tuple);
         let insert_ts = self.new_key_ts(table);
@@ -204,6 +213,26 @@ impl Transaction {
         &mut self,
         table: &TableInner,
         key: &[u64],
+        looked_up: Option<TupleId>,
+    ) -> Result<Option<Held>> {
+        match self.hold_found(table, key, looked_up) {
+            Ok(None) if self.under.is_some() => self.hold_again(table, key),
+            outcome => outcome,
+        }
+    }
+
+    #[cold]
+    fn hold_again(&mut self, table: &TableInner, key: &[u64]) -> Result<Option<Held>> {
+        self.ask_keys(table, PRIMARY, self.statement())?;
+        self.hold_found(table, key, None)
+    }
+
+    /// The same without a question to a protocol about absent keys.
+    #[inline(always)]
+    fn hold_found(
+        &mut self,
+        table: &TableInner,
+        key: &[u64],
         mut looked_up: Option<TupleId>,
     ) -> Result<Option<Held>> {
         self.core.ready(table)?;
@@ -211,7 +240,7 @@ impl Transaction {
         loop {
             let at = self.statement();
             let found = looked_up.take().map(|tuple| tuple.0);
-            let Some(tuple) = found.or_else(|| table.tree().get(key, self.mark(at))) else {
+            let Some(tuple) = found.or_else(|| table.tree().get(key, self.gap_mark(at))) else {
                 self.note_absent(table, key)?;
                 return Ok(None);
             };
@@ -244,6 +273,9 @@ impl Transaction {
         tuple: TupleId,
         can_begin_again: bool,
     ) -> Result<Option<Held>> {
+        if self.under.is_some() {
+            self.ask_to_lock(table, tuple)?;
+        }
         let cell = table.anchor(tuple);
         self.core.marks.prefetch(table.id, tuple);
         loop {

@@ -14,6 +14,7 @@ mod large;
 mod many;
 mod moving;
 pub(crate) mod prepare;
+mod protocol;
 mod read;
 pub(crate) mod retry;
 pub(crate) mod row_edit;

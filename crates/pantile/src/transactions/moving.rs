@@ -79,7 +79,7 @@ impl Transaction {
             && buffers.appends.iter().any(|&n| self.has_later_mark(&buffers.writes[n as usize]))
     }
 
-    fn has_later_mark(&self, write: &Write) -> bool {
+    pub(super) fn has_later_mark(&self, write: &Write) -> bool {
         let table = &self.buffers.tables[write.table as usize].table;
         self.core.marks.highest(table.id, write.tuple) > self.ts
     }
@@ -142,7 +142,7 @@ impl Transaction {
     /// have found another that has its name now, and this one comes after that reader.
     /// If that happens later than `to`, it is found as it was: it loses its name
     /// before others can begin that find another.
-    fn table_again(&self, id: TableId) -> Result<Arc<TableInner>> {
+    pub(super) fn table_again(&self, id: TableId) -> Result<Arc<TableInner>> {
         let tables = &self.core.tables;
         let table = tables.in_use(id).ok_or_else(|| Error::TableDropped(format!("number {}", id.0)))?;
         let is_gone = tables.by_id(id).is_none() || tables.has_left_its_name(id, self.ts);
@@ -152,7 +152,7 @@ impl Transaction {
         }
     }
 
-    fn range_again(
+    pub(super) fn range_again(
         &self,
         table: &TableInner,
         range: &RangeRead,
@@ -220,7 +220,7 @@ impl Transaction {
 
     /// Waits for another transaction that is committing. Only the one whose
     /// bound is higher waits, so no two wait for each other.
-    fn await_decided(
+    pub(super) fn await_decided(
         &self,
         table: &TableInner,
         holder: Slot,

@@ -44,9 +44,9 @@ impl Transaction {
     }
 
     /// Whether it can write behind its record: it draws its timestamp at the commit, or
-    /// can move.
+    /// can move. No protocol of the laboratory keeps what it has read until then.
     pub(crate) fn can_be_prepared(&self) -> bool {
-        self.isolation != Isolation::Serializable || self.moves || self.read_only
+        self.under.is_none() && (self.isolation != Isolation::Serializable || self.moves || self.read_only)
     }
 
     /// The tables whose rows its commit would change.

@@ -11,7 +11,7 @@ use pantile_store::{Content, Link};
 
 use crate::engine::anchor::{Anchor, Owner};
 use crate::engine::read_set::Full;
-use crate::engine::table::{Table, TableInner};
+use crate::engine::table::{PRIMARY, Table, TableInner};
 use crate::engine::writes::Pending;
 use crate::transactions::transaction::Transaction;
 use crate::types::encoding::Encoded;
@@ -50,12 +50,17 @@ impl Transaction {
         }
     }
 
-    /// The mark that a read leaves in the gaps of an index and on tuples, if
-    /// any. A lock of the transaction protects what it reads at the end of time.
+    /// The mark that a read leaves on tuples, if any. A lock of the transaction protects what it reads at the end of time.
     /// A mark there would keep writers out for ever.
     #[inline]
     pub(super) fn mark(&self, at: Timestamp) -> Option<u64> {
         (!self.unmarked.get() && at < Timestamp::MAX).then_some(at.get())
+    }
+
+    /// The mark that it leaves in the gaps of an index.
+    #[inline]
+    pub(super) fn gap_mark(&self, at: Timestamp) -> Option<u64> {
+        ((!self.unmarked.get() || self.marks_gaps) && at < Timestamp::MAX).then_some(at.get())
     }
 
     /// Before it reads many rows, a transaction that only reads looks whether anybody can
@@ -139,6 +144,32 @@ impl Transaction {
     pub(super) fn find_from<'t>(
         &'t self,
         table: &'t TableInner,
+        looked_up: Option<TupleId>,
+        key: &[u64],
+        at: Timestamp,
+    ) -> Result<Option<(TupleId, Encoded<'t>)>> {
+        match self.look_for(table, looked_up, key, at) {
+            Ok(None) if self.under.is_some() => self.find_again(table, key, at),
+            outcome => outcome,
+        }
+    }
+
+    #[cold]
+    fn find_again<'t>(
+        &'t self,
+        table: &'t TableInner,
+        key: &[u64],
+        at: Timestamp,
+    ) -> Result<Option<(TupleId, Encoded<'t>)>> {
+        self.ask_keys(table, PRIMARY, at)?;
+        self.look_for(table, None, key, at)
+    }
+
+    /// The same without a question to a protocol about absent keys.
+    #[inline(always)]
+    fn look_for<'t>(
+        &'t self,
+        table: &'t TableInner,
         mut looked_up: Option<TupleId>,
         key: &[u64],
         at: Timestamp,
@@ -147,7 +178,7 @@ impl Transaction {
         loop {
             let found = match (looked_up.take(), table.primary()) {
                 (Some(tuple), _) => Some(tuple),
-                (None, Some(tree)) => tree.get(key, self.mark(at)).map(TupleId),
+                (None, Some(tree)) => tree.get(key, self.gap_mark(at)).map(TupleId),
                 (None, None) => self.find_stored(table, key, at)?.map(TupleId),
             };
             let Some(tuple) = found else {
@@ -192,7 +223,7 @@ impl Transaction {
     /// As [`Transaction::note_read`].
     pub(super) fn note_absent(&self, table: &TableInner, key: &[u64]) -> Result<()> {
         self.make_room_for_range()?;
-        if self.moves {
+        if self.notes_ranges {
             self.buffers.reads.note_absent(table.id, key);
         }
         Ok(())
@@ -204,7 +235,7 @@ impl Transaction {
     /// [`Error::MemoryFull`].
     #[inline]
     pub(super) fn make_room_for_range(&self) -> Result<()> {
-        match self.moves && !self.buffers.reads.has_room_for_range() {
+        match self.notes_ranges && !self.buffers.reads.has_room_for_range() {
             true => self.make_room_for_reads(Full::Ranges),
             false => Ok(()),
         }
@@ -218,7 +249,7 @@ impl Transaction {
             return Ok(Some(tuple));
         }
         self.core.ready(table)?;
-        Ok(table.tree().get(key, self.mark(at)))
+        Ok(table.tree().get(key, self.gap_mark(at)))
     }
 
     /// The version of a tuple that is visible at `at`: **this is where
@@ -240,7 +271,7 @@ impl Transaction {
         }
         match self.newest_at(table, tuple, cell, at) {
             Some(row) => Ok(row),
-            None => self.read_tuple_of(table, tuple, cell, at),
+            None => self.read_tuple_of(table, tuple, at),
         }
     }
 
@@ -256,7 +287,7 @@ impl Transaction {
         at: Timestamp,
     ) -> Option<Seen<'t>> {
         let store = &self.core.store;
-        if store.may_wait() || self.core.options.verify_reads {
+        if store.may_wait() || self.is_careful {
             return None;
         }
         // Until it is known that the timestamp protects the version (T6).
@@ -276,13 +307,22 @@ impl Transaction {
 
     /// The same whatever there is at the anchor.
     #[inline(never)]
-    fn read_tuple_of<'t>(
+    fn read_tuple_of<'t>(&'t self, table: &'t TableInner, tuple: TupleId, at: Timestamp) -> Result<Seen<'t>> {
+        match self.under {
+            Some(_) => self.read_under_protocol(table, tuple, at),
+            None => self.look_at(table, tuple, at).map(|(seen, _)| seen),
+        }
+    }
+
+    /// The same without a question to a protocol, with the `begin_ts` of the version.
+    #[inline]
+    pub(super) fn look_at<'t>(
         &'t self,
         table: &'t TableInner,
         tuple: TupleId,
-        cell: &AtomicU64,
         at: Timestamp,
-    ) -> Result<Seen<'t>> {
+    ) -> Result<(Seen<'t>, Timestamp)> {
+        let cell = table.anchor(tuple);
         // Up to where the medium has said so.
         let mut durable = None;
         loop {
@@ -294,10 +334,12 @@ impl Transaction {
             if anchor.is_owned_by(self.slot)
                 && let Some(own) = self.own_version(table, tuple)
             {
-                return Ok(own);
+                // Only a protocol asks what it supersedes.
+                let base = if self.under.is_some() { anchor.newest() } else { Address::NONE };
+                return Ok((own, self.begin_of(base)));
             }
             if anchor.is_dead() {
-                return Ok(Seen::Gone);
+                return Ok((Seen::Gone, Timestamp::ZERO));
             }
             match self.passage(cell, anchor, at) {
                 Passage::Free => {
@@ -312,7 +354,7 @@ impl Transaction {
                             self.await_point(point)?;
                             durable = Some(point);
                         }
-                        _ => return Ok(seen),
+                        _ => return Ok((seen, version)),
                     }
                 }
                 Passage::Changing => hint::spin_loop(),

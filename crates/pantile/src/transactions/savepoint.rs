@@ -109,8 +109,11 @@ impl Transaction {
     /// cleaner looks at all others.
     pub(super) fn undo_entry(&mut self, entry: StaleEntry) {
         // That nobody else has the number of a value tells nothing.
-        if self.moves && !is_hidden(entry.table) {
+        if self.notes_ranges && !is_hidden(entry.table) {
             self.buffers.reads.note_free(&entry);
+        }
+        if self.under.is_some() {
+            self.keep_keys_as_read(entry.table, entry.index);
         }
         let at = self.buffers.write_of(entry.table, entry.tuple);
         let table = self.core.tables.by_id(entry.table);
@@ -141,6 +144,10 @@ impl Transaction {
 
     /// Unlocks a tuple and forgets that it was locked.
     pub(super) fn let_go(&mut self, write: Write) {
+        if self.under.is_some() && !write.gone {
+            let table = self.buffers.tables[write.table as usize].table.id;
+            self.keep_as_read(table, write.tuple, write.base_ts);
+        }
         let Buffers { tables, writes, by_tuple, reads, .. } = &mut *self.buffers;
         let table = &tables[write.table as usize].table;
         by_tuple.forget_newest((table.id, write.tuple), writes.len());

@@ -34,7 +34,7 @@ impl Transaction {
     /// # Ok::<(), Error>(())
     /// ```
     pub fn begin_statement(&mut self) {
-        if self.isolation == Isolation::ReadCommitted && !self.safe {
+        if self.isolation == Isolation::ReadCommitted && !self.safe && self.under.is_none() {
             self.statement_at = Some(self.core.registry.draw(self.slot));
         }
     }
@@ -44,7 +44,7 @@ impl Transaction {
     /// written before stays. So a transaction can lock first, and wait for it,
     /// and take its snapshot afterwards. At other levels nothing happens.
     pub fn take_snapshot(&mut self) {
-        if self.isolation == Isolation::ReadCommitted && !self.safe {
+        if self.isolation == Isolation::ReadCommitted && !self.safe && self.under.is_none() {
             self.ts = self.core.registry.draw(self.slot);
             self.isolation = Isolation::Snapshot;
             let purpose = Purpose::Transaction { isolation: self.isolation, read_only: self.read_only };

@@ -85,6 +85,9 @@ impl Transaction {
         if let Some(index) = index.filter(|_| !self.buffers.writes.is_empty()) {
             self.enter_own_rows(table, index)?;
         }
+        if self.under.is_some() {
+            self.ask_keys(table, number_of(index), at)?;
+        }
         self.make_room_for_range()?;
         if batch > FEW_ROWS {
             self.look_past_writers();
@@ -226,12 +229,12 @@ impl Steps {
     #[inline]
     fn read_batch(&mut self, txn: &Transaction, table: &TableInner, index: Option<&IndexInner>) -> bool {
         let tree = tree_of(table, index);
-        if !txn.moves || self.walk.is_finished() {
-            return self.walk.next_batch(tree, txn.mark(self.at), &mut self.batch);
+        if !txn.notes_ranges || self.walk.is_finished() {
+            return self.walk.next_batch(tree, txn.gap_mark(self.at), &mut self.batch);
         }
         let reads = &txn.buffers.reads;
         let note = reads.note_scan(self.note, table.id, number_of(index), &self.walk);
-        let more = self.walk.next_batch(tree, txn.mark(self.at), &mut self.batch);
+        let more = self.walk.next_batch(tree, txn.gap_mark(self.at), &mut self.batch);
         reads.note_progress(note, &self.walk);
         self.note = Some(note);
         more

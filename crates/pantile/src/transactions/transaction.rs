@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use pantile_base::Timestamp;
 use pantile_base::control::{Control, is_removed};
-use pantile_cc::{Begin, Clock, Slot};
+use pantile_cc::{Begin, Clock, Protocol, Reads, Slot};
 
 use crate::engine::buffers::Buffers;
 use crate::engine::gate::Permit;
@@ -19,6 +19,7 @@ use crate::engine::prepared::Prepared;
 use crate::engine::read_set::Full;
 use crate::engine::seats::Seat;
 use crate::engine::stage::{Play, TURN};
+use crate::engine::under_protocol::{UnderProtocol, isolation_of};
 use crate::transactions::retry::note_in_vain;
 use crate::types::error::Result;
 use crate::types::isolation::Isolation;
@@ -93,6 +94,14 @@ pub struct Transaction {
     /// A serializable writer that may write at a later timestamp than the one at
     /// which it reads. So it notes what it reads.
     pub(super) moves: bool,
+    /// It notes the ranges that it reads.
+    pub(super) notes_ranges: bool,
+    /// Its reads leave marks in the gaps of indexes, and on tuples only when it commits.
+    pub(super) marks_gaps: bool,
+    /// What stands at an anchor is not enough for its reads: they verify checksums, or are under a
+    /// protocol of the laboratory.
+    pub(super) is_careful: bool,
+    pub(super) under: Option<Box<UnderProtocol>>,
     /// It only reads, and goes past writers that will move behind it, or past all.
     pub(super) passes: bool,
     /// A later transaction has found a key absent that it has entered, so it
@@ -156,7 +165,11 @@ impl Transaction {
         place: &'static Location<'static>,
         takes_any: bool,
     ) -> Result<Self> {
-        let may_move = !core.options.writers_stay;
+        let protocol = core.options.protocol.filter(|_| !options.safe_snapshot);
+        let reads = protocol.map(Protocol::reads);
+        let marks_gaps = reads == Some(Reads::InOrder { marks: false });
+        let isolation = protocol.map_or(options.isolation, isolation_of);
+        let may_move = !core.options.writers_stay && protocol.is_none();
         // Where writers move, a transaction that only reads is in nobody's way.
         let passes = options.read_only && (may_move || options.safe_snapshot);
         if !passes {
@@ -164,10 +177,11 @@ impl Transaction {
         }
         let how = match options {
             TransactionOptions { safe_snapshot: true, .. } => Begin::SafeReader,
-            TransactionOptions { isolation: Isolation::ReadCommitted, .. } => Begin::ByStatement,
-            TransactionOptions { read_only: true, .. } => Begin::Reader,
-            TransactionOptions { isolation: Isolation::Serializable, .. } => Begin::WriterAtBegin,
-            TransactionOptions { isolation: Isolation::Snapshot, .. } => Begin::LateWriter,
+            _ if isolation == Isolation::ReadCommitted => Begin::ByStatement,
+            // An id must not be used again before its commit has looked at the tuple.
+            TransactionOptions { read_only: true, .. } if !marks_gaps => Begin::Reader,
+            _ if isolation == Isolation::Serializable => Begin::WriterAtBegin,
+            _ => Begin::LateWriter,
         };
         let (permit, ts) = core.enter_apart(how, takes_any)?;
         let slot = permit.slot();
@@ -177,17 +191,25 @@ impl Transaction {
         let (buffers, turn) = core.buffers.take(slot, holder);
         holder.turn = turn;
         core.alarm.begun();
+        let moves = may_move && !options.read_only && isolation == Isolation::Serializable;
+        let is_careful = core.options.verify_reads || protocol.is_some();
+        let under = protocol.map(|_| Box::new(UnderProtocol::begin(&core, ts, slot)));
         Ok(Self {
             slot,
             ts,
             began: ts,
-            statement_at: None,
+            // What is locked stays.
+            statement_at: (reads == Some(Reads::UnderLocks)).then_some(Timestamp::MAX),
             stop: None,
-            isolation: options.isolation,
+            isolation,
             read_only: options.read_only,
             safe: options.safe_snapshot,
-            unmarked: Cell::new(options.safe_snapshot),
-            moves: may_move && !options.read_only && options.isolation == Isolation::Serializable,
+            unmarked: Cell::new(options.safe_snapshot || marks_gaps),
+            moves,
+            notes_ranges: moves || matches!(reads, Some(Reads::Newest | Reads::AtBegin)),
+            marks_gaps,
+            is_careful,
+            under,
             passes,
             must_move: Cell::new(false),
             is_known: Cell::new(false),
@@ -242,7 +264,7 @@ impl Transaction {
 
     /// How it is isolated from others.
     pub fn isolation(&self) -> Isolation {
-        self.isolation
+        if self.under.is_some() { Isolation::Serializable } else { self.isolation }
     }
 
     /// Whether it rejects writes.
@@ -360,6 +382,9 @@ impl Transaction {
             self.core.buffers.keep(self.slot, buffers, || self.core.registry.has_ended(self.slot));
         }
         self.core.counters.read(self.slot, self.versions_read.get());
+        if self.under.is_some() {
+            self.leave_protocol(self.is_visible);
+        }
         self.leave_stage();
         self.end_promise();
         if let Some(permit) = self.permit.take() {

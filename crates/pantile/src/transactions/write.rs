@@ -10,7 +10,7 @@ use pantile_base::{Timestamp, TupleId};
 
 use crate::engine::buffers::{Buffers, Undo};
 use crate::engine::memory_limit::Adds;
-use crate::engine::table::{Table, TableInner};
+use crate::engine::table::{PRIMARY, Table, TableInner};
 use crate::engine::writes::Pending;
 use crate::transactions::hold::{Held, Which};
 use crate::transactions::read::Seen;
@@ -221,6 +221,9 @@ impl Transaction {
             return Ok(Some(held));
         }
         if let Which::Key(key, _) = which {
+            if self.under.is_some() {
+                self.ask_keys(table, PRIMARY, self.statement())?;
+            }
             self.note_absent(table, key)?;
         }
         Ok(None)

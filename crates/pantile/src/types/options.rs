@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pantile_base::limits::{BLOCK_SLOTS, HEAD_BYTES};
 use pantile_base::sync::thread;
-use pantile_cc::SimulatedTime;
+use pantile_cc::{Protocol, SimulatedTime};
 use pantile_media::{Durability, MapOptions, Medium, MediumFactory};
 use pantile_reclaim::{Collector, GcOptions};
 use pantile_store::Beside;
@@ -114,6 +114,7 @@ pub struct Options {
     pub(crate) verify_rate: Option<u64>,
     pub(crate) conflict: ConflictPolicy,
     pub(crate) writers_stay: bool,
+    pub(crate) protocol: Option<Protocol>,
     pub(crate) must_exist: bool,
     pub(crate) begin_wait: Option<Duration>,
     pub(crate) exclusive: ExclusiveStage,
@@ -342,6 +343,18 @@ impl Options {
     #[must_use]
     pub fn writers_move(mut self, move_: bool) -> Self {
         self.writers_stay = !move_;
+        self
+    }
+
+    /// Runs transactions under another concurrency control than the engine's own: one of the
+    /// laboratory, to compare it. Every transaction is serializable then, whatever level it
+    /// asks for, but for those at safe snapshots, and none can be
+    /// [prepared](crate::Database::prepare). A database with prepared transactions is refused
+    /// with [`Error::InvalidOption`]. Rows that are read are listed without regard to
+    /// [`Options::memory_limit`].
+    #[must_use]
+    pub fn protocol(mut self, protocol: Protocol) -> Self {
+        self.protocol = Some(protocol);
         self
     }
 

@@ -79,6 +79,7 @@ fn work_until_killed(kind: &str, place: &Path) {
         medium: pantile_bench::settings::Medium::File,
         durability: Durability::Sync,
         gc: Collector::TB_COLLECT,
+        protocol: None,
     };
     let life = Life { settings, number: 1, close_after: None, sabotage: None };
     let log = OpenOptions::new().append(true).open(log_path(place)).expect("log");

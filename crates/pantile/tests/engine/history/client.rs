@@ -35,6 +35,8 @@ pub struct Load {
     pub levels: &'static [Isolation],
     /// The tables used, by their first keys.
     pub tables: &'static [u64],
+    /// Whether the database has a protocol of the laboratory: its commits may meet any conflict, and may be late.
+    pub under_protocol: bool,
 }
 
 /// What a run recorded.
@@ -243,6 +245,10 @@ impl Client {
                 self.recorder.abort();
                 return false;
             }
+            Err(error) if self.load.under_protocol && is_conflict(&error) => {
+                self.recorder.abort();
+                return false;
+            }
             Err(error) => panic!("conflicts show before: {error}"),
         }
         true
@@ -277,7 +283,7 @@ impl Client {
             // Adding a row and deleting it again writes nothing. The history
             // would have a tombstone, which at the timestamp of a late commit
             // would hide what others have added meanwhile.
-            75.. if txn.isolation() != Isolation::Serializable && self.added.contains(&key) => {}
+            75.. if self.is_late(txn) && self.added.contains(&key) => {}
             _ if base == 0 => match txn.delete(&self.store.items, &[key.into()])? {
                 true => self.recorder.delete(key),
                 false => self.recorder.read(key, None),
@@ -287,6 +293,10 @@ impl Client {
             _ => self.delete_named(txn, key)?,
         }
         Ok(())
+    }
+
+    fn is_late(&self, txn: &Transaction) -> bool {
+        txn.isolation() != Isolation::Serializable || self.load.under_protocol
     }
 
     /// Reads some keys by one call, perhaps one of them twice.

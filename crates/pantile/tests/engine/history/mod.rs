@@ -5,6 +5,7 @@
 
 mod broken;
 mod client;
+mod protocols;
 mod replay;
 
 use std::collections::BTreeSet;
@@ -17,10 +18,20 @@ use pantile::{Durability, Isolation};
 use pantile_history::{AnomalyKind, Check, History};
 use pantile_testkit::{Bed, SaysDone, SeedNote, seeds};
 
-const SMALL: Load =
-    Load { threads: 4, transactions: 60, levels: &[Isolation::Serializable], tables: &[ITEMS, NAMED] };
-const FULL: Load =
-    Load { threads: 6, transactions: 250, levels: &[Isolation::Serializable], tables: &[ITEMS, NAMED] };
+const SMALL: Load = Load {
+    threads: 4,
+    transactions: 60,
+    levels: &[Isolation::Serializable],
+    tables: &[ITEMS, NAMED],
+    under_protocol: false,
+};
+const FULL: Load = Load {
+    threads: 6,
+    transactions: 250,
+    levels: &[Isolation::Serializable],
+    tables: &[ITEMS, NAMED],
+    under_protocol: false,
+};
 
 const LONG: Load = Load { transactions: 500, ..FULL };
 

@@ -5,6 +5,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use pantile::lab::Protocol;
 use pantile::{
     Collector, ConflictPolicy, Database, Error, Isolation, Range, Table, Transaction, TransactionOptions,
     Value,
@@ -20,12 +21,14 @@ pub enum Beside {
     Eager,
     /// This collector, as eager as possible, and long readers.
     This(Collector),
+    /// The eager one, under a protocol of the laboratory.
+    Under(Protocol),
 }
 
 impl Beside {
     /// Whether long readers run as well.
     pub fn is_eager(self) -> bool {
-        self != Beside::Any
+        matches!(self, Beside::Eager | Beside::This(_))
     }
 
     pub fn home(self, bed: Bed, seed: u64) -> Home {
@@ -33,6 +36,7 @@ impl Beside {
             // In some, writers stay where they began.
             Beside::Any => Home::new(bed).collect_by_seed(seed).writers_move(seed % 4 != 3),
             Beside::Eager => Home::new(bed).eager(seed),
+            Beside::Under(protocol) => Home::new(bed).eager(seed).under(protocol),
             Beside::This(collector) => Home::new(bed).eager_with(collector, seed),
         }
     }
