@@ -52,7 +52,7 @@ pub struct PaperArgs {
     #[arg(long)]
     fresh: bool,
     /// Seconds that all runs together may take; runs that do not fit are shortened, then left out
-    /// [default: 580 with --quick, else 10700].
+    /// [default: 580 with --quick, else 10720].
     #[arg(long, value_name = "SECONDS", value_parser = |text: &str| number(text, f64::MIN_POSITIVE))]
     budget: Option<f64>,
 }

@@ -56,7 +56,23 @@ pub struct Size {
     pub periods: Vec<f64>,
     /// Percent of scans (ST-12).
     pub scans: Vec<u32>,
+    /// Concurrency controls (ZN-23).
+    pub protocols: Vec<&'static str>,
 }
+
+/// The concurrency controls of Zen+'s Figure 23, in its order.
+pub const PROTOCOLS: [&str; 10] = [
+    "2pl-detect",
+    "2pl-wait-die",
+    "2pl-no-wait",
+    "occ",
+    "silo",
+    "tictoc",
+    "mvto",
+    "hekaton",
+    "cicada",
+    "h-store",
+];
 
 /// The factors by which experiments are shortened, tried in order until they
 /// fit.
@@ -89,6 +105,7 @@ impl Size {
             olap: vec![1, 2],
             periods: vec![1.0, 10_000.0],
             scans: vec![10, 90],
+            protocols: vec!["2pl-no-wait", "silo", "mvto"],
         }
     }
 
@@ -96,7 +113,7 @@ impl Size {
     pub fn full(cores: usize) -> Self {
         Self {
             name: "full",
-            budget: 10_700.0,
+            budget: 10_720.0,
             repetitions: 9,
             settles: true,
             warehouses: 2,
@@ -115,6 +132,7 @@ impl Size {
             olap: vec![1, 2, 4],
             periods: vec![1.0, 10.0, 100.0, 1000.0, 10_000.0],
             scans: vec![10, 50, 90],
+            protocols: PROTOCOLS.to_vec(),
             ..Self::quick(cores)
         }
     }

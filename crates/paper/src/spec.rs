@@ -21,6 +21,8 @@ pub struct RunSpec {
     pub gc: &'static str,
     /// The medium's name.
     pub medium: &'static str,
+    /// The name of the protocol that keeps transactions apart, unless it is that of the engine.
+    pub protocol: Option<&'static str>,
     /// The number of clients; with `ch`, of those that write.
     pub threads: usize,
     /// Transactions per second on a schedule, or 0.
@@ -62,6 +64,7 @@ impl RunSpec {
             work,
             gc,
             medium,
+            protocol: None,
             threads,
             rate: 0.0,
             warmup,
@@ -90,6 +93,12 @@ impl RunSpec {
     #[must_use]
     pub fn on(self, medium: &'static str) -> Self {
         Self { medium, ..self }
+    }
+
+    /// The same under a protocol of the laboratory.
+    #[must_use]
+    pub fn under(self, protocol: &'static str) -> Self {
+        Self { protocol: Some(protocol), ..self }
     }
 
     /// The same at a fixed rate in transactions per second.
@@ -133,6 +142,9 @@ impl RunSpec {
             self.work.threads_flag(),
             gcs.join(",")
         );
+        if let Some(protocol) = self.protocol {
+            line += &format!(" --protocol {protocol}");
+        }
         if self.rate > 0.0 {
             line += &format!(" --rate {}", self.rate);
         }
@@ -177,13 +189,15 @@ impl RunSpec {
     pub fn settings(&self) -> Result<Settings, String> {
         let gc = pantile_rivals::by_name(self.gc).ok_or_else(|| not_built_in(self.gc))?;
         let medium = Medium::by_name(self.medium)?;
+        let by_name = |name| pantile_protocols::by_name(name).ok_or_else(|| not_built_in(name));
+        let protocol = self.protocol.map(by_name).transpose()?;
         let mut gc_options = GcOptions::published();
         if let Some(period) = self.period {
             gc_options.interval = Duration::from_secs_f64(period / 1e3);
             gc_options.epoch_commits = Some(epoch_commits(period));
         }
         Ok(Settings {
-            variants: vec![Variant { medium, gc }],
+            variants: vec![Variant { medium, gc, protocol }],
             runs: 1,
             gc: gc_options,
             threads: self.threads + self.work.readers(),
@@ -232,6 +246,7 @@ mod tests {
         let others = [
             run.with_gc("none"),
             run.clone().on("dram"),
+            run.clone().under("silo"),
             run.clone().at_rate(100.0),
             RunSpec { long_readers: 1, ..run.clone() },
             RunSpec { period: Some(1.0), ..run.clone() },

@@ -100,6 +100,11 @@ impl Rule {
         self.parts.push(Part { outcome, found: found.into() });
     }
 
+    /// Whether a condition is refuted, so that nothing that is missing counts any more.
+    pub fn is_refuted(&self) -> bool {
+        self.parts.iter().any(|part| part.outcome == Outcome::Refuted)
+    }
+
     /// Adds something whose absence prevents a verdict.
     pub fn lack(&mut self, what: impl Into<String>) {
         let what = what.into();

@@ -2,6 +2,7 @@ use std::collections::HashSet;
 
 use super::*;
 use crate::measurement::{Device, KindSummary, Measurement, Second};
+use crate::numbers::Outcome;
 use crate::results::Results;
 use crate::size::Size;
 use crate::spec::RunSpec;
@@ -268,6 +269,18 @@ fn readers_can_refute_and_not_confirm() {
     let slow = |run: &RunSpec| if run.long_readers > 0 { 500.0 } else { 1000.0 };
     assert_eq!(verdict("ZN-24", slow).verdict, Verdict::DoesNotHold);
     assert_eq!(verdict("ZN-24", |_| 1000.0).verdict, Verdict::CannotBeJudged);
+}
+
+#[test]
+fn ten_protocols_can_fail_and_not_confirm() {
+    let judgement = verdict("ZN-23", |_| 1000.0);
+    assert_eq!(judgement.verdict, Verdict::CannotBeJudged);
+    assert_eq!(judgement.count(Outcome::Held), size().protocols.len());
+    let stuck = |run: &RunSpec| if run.protocol == Some("silo") { 0.0 } else { 1000.0 };
+    assert_eq!(verdict("ZN-23", stuck).verdict, Verdict::DoesNotHold);
+    let all: Vec<_> = pantile_protocols::all().iter().map(|protocol| protocol.name()).collect();
+    let runs = claim("ZN-23").runs(&Size::full(2));
+    assert_eq!(runs.iter().filter_map(|run| run.protocol).collect::<Vec<_>>(), all);
 }
 
 #[test]
