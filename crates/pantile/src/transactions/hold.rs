@@ -215,19 +215,29 @@ impl Transaction {
         key: &[u64],
         looked_up: Option<TupleId>,
     ) -> Result<Option<Held>> {
+        match self.under {
+            None => self.hold_found(table, key, looked_up),
+            Some(_) => self.hold_or_ask(table, key, looked_up),
+        }
+    }
+
+    /// The same under a protocol, which is asked before a key counts as absent.
+    #[cold]
+    fn hold_or_ask(
+        &mut self,
+        table: &TableInner,
+        key: &[u64],
+        looked_up: Option<TupleId>,
+    ) -> Result<Option<Held>> {
         match self.hold_found(table, key, looked_up) {
-            Ok(None) if self.under.is_some() => self.hold_again(table, key),
+            Ok(None) => {
+                self.ask_keys(table, PRIMARY, self.statement())?;
+                self.hold_found(table, key, None)
+            }
             outcome => outcome,
         }
     }
 
-    #[cold]
-    fn hold_again(&mut self, table: &TableInner, key: &[u64]) -> Result<Option<Held>> {
-        self.ask_keys(table, PRIMARY, self.statement())?;
-        self.hold_found(table, key, None)
-    }
-
-    /// The same without a question to a protocol about absent keys.
     #[inline(always)]
     fn hold_found(
         &mut self,

@@ -148,24 +148,31 @@ impl Transaction {
         key: &[u64],
         at: Timestamp,
     ) -> Result<Option<(TupleId, Encoded<'t>)>> {
+        // Asked first, because handing a result on takes longer than finding it.
+        match self.under {
+            None => self.look_for(table, looked_up, key, at),
+            Some(_) => self.find_or_ask(table, looked_up, key, at),
+        }
+    }
+
+    /// The same under a protocol, which is asked before a key counts as absent.
+    #[cold]
+    fn find_or_ask<'t>(
+        &'t self,
+        table: &'t TableInner,
+        looked_up: Option<TupleId>,
+        key: &[u64],
+        at: Timestamp,
+    ) -> Result<Option<(TupleId, Encoded<'t>)>> {
         match self.look_for(table, looked_up, key, at) {
-            Ok(None) if self.under.is_some() => self.find_again(table, key, at),
+            Ok(None) => {
+                self.ask_keys(table, PRIMARY, at)?;
+                self.look_for(table, None, key, at)
+            }
             outcome => outcome,
         }
     }
 
-    #[cold]
-    fn find_again<'t>(
-        &'t self,
-        table: &'t TableInner,
-        key: &[u64],
-        at: Timestamp,
-    ) -> Result<Option<(TupleId, Encoded<'t>)>> {
-        self.ask_keys(table, PRIMARY, at)?;
-        self.look_for(table, None, key, at)
-    }
-
-    /// The same without a question to a protocol about absent keys.
     #[inline(always)]
     fn look_for<'t>(
         &'t self,
