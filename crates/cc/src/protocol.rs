@@ -22,6 +22,17 @@ pub enum Item {
     Keys(TableId, u32),
 }
 
+impl Item {
+    /// A number that is spread over all 64 bits, for tables of items.
+    pub fn hash(self) -> u64 {
+        let word = match self {
+            Item::Tuple(table, tuple) => tuple.0 ^ (u64::from(table.0) << TupleId::BITS),
+            Item::Keys(table, index) => !(u64::from(index) ^ (u64::from(table.0) << TupleId::BITS)),
+        };
+        word.wrapping_mul(0x9E37_79B9_7F4A_7C15)
+    }
+}
+
 /// A running transaction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Txn {

@@ -7,10 +7,11 @@ use clap::{Args, Parser, Subcommand};
 use pantile::lab::Protocol;
 use pantile::{Collector, GcOptions, Pacing};
 use pantile_bench::settings::Medium;
+use pantile_bench::ycsb::Beside;
 
 use crate::crashtest::{self, CrashtestArgs, VerifyArgs, WorkArgs};
 use crate::values::{
-    Collectors, DurabilityArg, IsolationArg, Protocols, collectors, gc_epoch, gc_interval, gc_pacing,
+    Collectors, DurabilityArg, IsolationArg, Protocols, beside, collectors, gc_epoch, gc_interval, gc_pacing,
     gc_queue, gc_target, gc_theta, number, percent, protocols, theta, workload,
 };
 
@@ -173,7 +174,8 @@ const YCSB_EXAMPLES: &str = "Examples:
   pantile bench ycsb --threads 1 --ops 1 --updates 100    (latency of a durable update of one row)
   pantile bench ycsb --gc all --theta 0.9 --ops 10 --long-share 10 --long-ops 100    (some long transactions)
   pantile bench ycsb --gc all --ops 1 --updates 100 --theta 1    (key-value updates, as skewed as can be)
-  pantile bench ycsb --gc all --ops 1 --updates 100 --scan-share 20    (beside scans of the table)";
+  pantile bench ycsb --gc all --ops 1 --updates 100 --scan-share 20    (beside scans of the table)
+  pantile bench ycsb --tuples 4000000 --tuple-bytes 1000 --beside updates:2000000 --medium dram    (beside updates of 2 GB)";
 
 const TPCC_EXAMPLES: &str = "Examples:
   pantile bench tpcc --warehouses 1 --threads 2 --seconds 10 --medium nvm:optane
@@ -212,6 +214,10 @@ pub struct YcsbArgs {
     /// Tuples that such a scan reads, starting at a random one [default: all].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub scan_tuples: Option<u64>,
+    /// One more client runs long transactions, one after the other: scans:N reads N tuples in a row in each, updates:N
+    /// updates the last N tuples, which the other clients leave alone. They count as queries.
+    #[arg(long, value_name = "KIND:N", value_parser = beside)]
+    pub beside: Option<Beside>,
     /// Percent of the operations that overwrite a tuple; the rest read one.
     #[arg(long, value_name = "PERCENT", default_value_t = 50, value_parser = percent())]
     pub updates: u32,

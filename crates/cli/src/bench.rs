@@ -37,6 +37,7 @@ pub fn ycsb(args: &YcsbArgs, stop: &AtomicBool) -> Result<(), Failure> {
         long_ops: args.long_ops,
         scan_share: args.scan_share,
         scan_tuples: args.scan_tuples,
+        beside: args.beside,
         mix,
         theta: args.theta.unwrap_or(usual_theta),
         latest,
@@ -44,7 +45,7 @@ pub fn ycsb(args: &YcsbArgs, stop: &AtomicBool) -> Result<(), Failure> {
         seed: args.common.seed,
     };
     workload.validate()?;
-    run(&workload, &args.common, threads(&args.common), stop)
+    run(&workload, &args.common, threads(&args.common) + workload.clients_beside(), stop)
 }
 
 /// Runs `pantile bench tpcc`.

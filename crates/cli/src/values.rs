@@ -6,6 +6,7 @@ use clap::ValueEnum;
 use pantile::lab::Protocol;
 use pantile::{Collector, Durability, GcOptions, Isolation, Pacing};
 use pantile_bench::settings::OWN_PROTOCOL;
+use pantile_bench::ycsb::Beside;
 use pantile_bench::ycsb::keys::THETA;
 
 /// One name of `--gc`.
@@ -86,6 +87,16 @@ pub fn number(text: &str, least: f64) -> Result<f64, String> {
 pub fn theta(text: &str) -> Result<f64, String> {
     let theta = text.parse().map_err(|_| "it is not a number".to_owned())?;
     if THETA.contains(&theta) { Ok(theta) } else { Err("it must be from 0 to 1".into()) }
+}
+
+pub fn beside(text: &str) -> Result<Beside, String> {
+    let (kind, tuples) = text.split_once(':').ok_or("it is scans:N or updates:N")?;
+    let tuples = tuples.parse().map_err(|_| format!("{tuples:?} is not a number of tuples"))?;
+    match kind {
+        "scans" => Ok(Beside::Scans(tuples)),
+        "updates" => Ok(Beside::Updates(tuples)),
+        _ => Err("it is scans:N or updates:N".into()),
+    }
 }
 
 pub fn workload(text: &str) -> Result<char, String> {

@@ -20,6 +20,10 @@ pub struct Size {
     pub warehouses: u16,
     /// Tuples of YCSB.
     pub tuples: u64,
+    /// Tuples of YCSB of 1 KB beside long transactions, and how many of them one scans or updates.
+    pub large: (u64, u64),
+    /// Seconds of warm-up and of measurement beside these.
+    pub beside: (f64, f64),
     /// Seconds of warm-up and of measurement.
     pub pace: (f64, f64),
     /// The same, where throughput is observed over time.
@@ -88,6 +92,8 @@ impl Size {
             settles: false,
             warehouses: 1,
             tuples: 100_000,
+            large: (50_000, 20_000),
+            beside: (0.3, 1.0),
             pace: (0.3, 0.7),
             long: (0.3, 4.0),
             middle: (0.3, 2.7),
@@ -118,6 +124,9 @@ impl Size {
             settles: true,
             warehouses: 2,
             tuples: 1_000_000,
+            // 2 GB, of which a long transaction takes one.
+            large: (2_000_000, 1_000_000),
+            beside: (1.0, 6.0),
             pace: (1.0, 3.0),
             long: (1.0, 30.0),
             middle: (1.0, 30.0),
@@ -127,7 +136,7 @@ impl Size {
             traced: unsynced(5, 200_000, 32),
             shares: vec![10, 20, 40, 60, 80],
             thetas: vec![0.5, 0.9, 0.95],
-            ops: vec![1, 5, 10, 40, 80],
+            ops: vec![1, 5, 10, 80],
             memories: vec!["nvm:A", "nvm:B", "nvm:C", "nvm:D", "nvm:E"],
             olap: vec![1, 2, 4],
             periods: vec![1.0, 10.0, 100.0, 1000.0, 10_000.0],
@@ -144,6 +153,7 @@ impl Size {
             pace: (shorten(self.pace.0, by), shorten(self.pace.1, by)),
             long: (shorten(self.long.0, by), shorten(self.long.1, by)),
             middle: (shorten(self.middle.0, by), shorten(self.middle.1, by)),
+            beside: (shorten(self.beside.0, by), shorten(self.beside.1, by)),
             sql: (shorten(self.sql.0, by), shorten(self.sql.1, by)),
             settles: self.settles && by == 1.0,
             ..self.clone()

@@ -8,7 +8,7 @@ use pantile_bench::load::Context;
 use pantile_bench::record::Record;
 use pantile_bench::settings::Settings;
 use pantile_bench::tpcc::{Scale, Tpcc};
-use pantile_bench::ycsb::{Mix, Ycsb};
+use pantile_bench::ycsb::{Beside, Mix, Ycsb};
 
 /// A workload and its parameters.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -49,6 +49,14 @@ pub enum Work {
         /// Threads that run analytical queries.
         olap: usize,
     },
+    /// YCSB of tuples of 1 KB, 16 operations, half of them updates, low skew, beside the long transactions of one
+    /// more client, if any (Zen+ 5.5).
+    Beside {
+        /// Tuples.
+        tuples: u64,
+        /// What these do.
+        beside: Option<Beside>,
+    },
     /// Updates of single rows, beside scans.
     Kv {
         /// Rows.
@@ -65,6 +73,11 @@ pub const SCAN: &str = "table_scan";
 
 /// Bytes of a YCSB tuple (TB-Collect 5.1).
 const TUPLE_BYTES: u32 = 100;
+
+/// Bytes of one of Zen+'s tuples, its operations in a transaction, and its low skew (5.1).
+const ZEN_TUPLE_BYTES: u32 = 1000;
+const ZEN_OPS: u32 = 16;
+const ZEN_LOW_SKEW: f64 = 0.6;
 
 impl Work {
     /// Runs it. Passes each record to `each`.
@@ -96,6 +109,11 @@ impl Work {
                 let mixed = Ycsb { long_share, long_ops, ..ycsb(tuples, ops, 50, theta) };
                 run_all(&mixed, settings, context, each)
             }
+            Work::Beside { tuples, beside } => {
+                let zen =
+                    Ycsb { tuple_bytes: ZEN_TUPLE_BYTES, beside, ..ycsb(tuples, ZEN_OPS, 50, ZEN_LOW_SKEW) };
+                run_all(&zen, settings, context, each)
+            }
             Work::Kv { tuples, theta, scans } => {
                 let kv = Ycsb { scan_share: scans, ..ycsb(tuples, 1, 100, theta) };
                 run_all(&kv, settings, context, each)
@@ -107,6 +125,7 @@ impl Work {
     pub fn readers(&self) -> usize {
         match self {
             Work::Ch { olap, .. } => *olap,
+            Work::Beside { beside, .. } => usize::from(beside.is_some()),
             _ => 0,
         }
     }
@@ -122,6 +141,16 @@ impl Work {
                 "ycsb --tuples {tuples} --ops {ops} --updates 50 --theta {theta} --long-share {long_share} --long-ops {long_ops}"
             ),
             Work::Ch { warehouses, olap } => format!("ch --warehouses {warehouses} --olap {olap}"),
+            Work::Beside { tuples, beside } => {
+                let beside = match beside {
+                    None => String::new(),
+                    Some(Beside::Scans(rows)) => format!(" --beside scans:{rows}"),
+                    Some(Beside::Updates(rows)) => format!(" --beside updates:{rows}"),
+                };
+                format!(
+                    "ycsb --tuples {tuples} --tuple-bytes {ZEN_TUPLE_BYTES} --ops {ZEN_OPS} --updates 50 --theta {ZEN_LOW_SKEW}{beside}"
+                )
+            }
             Work::Kv { tuples, theta, scans } => {
                 format!("ycsb --tuples {tuples} --ops 1 --updates 100 --theta {theta} --scan-share {scans}")
             }
@@ -144,6 +173,7 @@ impl Work {
             Work::Ycsb { tuples, .. } | Work::Mixed { tuples, .. } | Work::Kv { tuples, .. } => {
                 0.4 + 1e-6 * tuples as f64
             }
+            Work::Beside { tuples, .. } => 0.4 + 3e-6 * tuples as f64,
         }
     }
 }

@@ -68,12 +68,7 @@ impl<P> Default for TwoPhaseLocking<P> {
 
 impl<P: Policy> TwoPhaseLocking<P> {
     fn shard(&self, item: Item) -> &Shard {
-        let word = match item {
-            Item::Tuple(table, tuple) => tuple.0 ^ (u64::from(table.0) << 40),
-            Item::Keys(table, index) => !(u64::from(index) ^ (u64::from(table.0) << 40)),
-        };
-        let hash = word.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        &self.shards[(hash >> 48) as usize % SHARDS]
+        &self.shards[(item.hash() >> 48) as usize % SHARDS]
     }
 
     fn lock(&self, txn: Txn, item: Item, mode: Modes) -> Access {

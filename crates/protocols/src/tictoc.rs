@@ -100,11 +100,7 @@ impl Default for TicToc {
 
 impl TicToc {
     fn place(item: Item) -> usize {
-        let word = match item {
-            Item::Tuple(table, tuple) => tuple.0 ^ (u64::from(table.0) << 40),
-            Item::Keys(table, index) => !(u64::from(index) ^ (u64::from(table.0) << 40)),
-        };
-        (word.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - CELLS.trailing_zeros())) as usize
+        (item.hash() >> (u64::BITS - CELLS.trailing_zeros())) as usize
     }
 
     fn cell(&self, item: Item) -> &Cell {

@@ -9,7 +9,7 @@ use pantile::{Database, Isolation, Range, Row, RowEdit, Table, Transaction, Tran
 
 use super::data::{Data, FIELD};
 use super::keys::Keys;
-use super::settings::{KEY_BYTES, Mix, Ycsb};
+use super::settings::{Beside, KEY_BYTES, Mix, Ycsb};
 use crate::error::{Error, Result};
 use crate::runner::{self, Outcome};
 use pantile_testkit::Random;
@@ -18,7 +18,7 @@ use pantile_testkit::Random;
 const MAX_SCAN: u32 = 100;
 
 /// The kinds of transaction, by [`TransactionKind`].
-pub(super) const KINDS: [&str; 3] = ["transaction", "long", "table_scan"];
+pub(super) const KINDS: [&str; 5] = ["transaction", "long", "table_scan", "scan_beside", "update_beside"];
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum TransactionKind {
@@ -28,6 +28,9 @@ enum TransactionKind {
     Long,
     /// Reads the whole table, or many tuples in a row, at a safe snapshot.
     TableScan,
+    /// What the client beside the others does.
+    ScanBeside,
+    UpdateBeside,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -63,6 +66,8 @@ pub struct Client {
     keys: Arc<Keys>,
     next: Arc<AtomicU64>,
     random: Random,
+    /// What it does if it is the one beside the others.
+    pub(super) beside: Option<Beside>,
     /// The transaction decided on.
     kind: TransactionKind,
     /// Its operations.
@@ -92,7 +97,9 @@ impl Client {
         random.fill_letters(&mut field);
         Self {
             db: db.clone(),
-            options: TransactionOptions::new().isolation(isolation).read_only(!ycsb.mix.writes()),
+            options: TransactionOptions::new()
+                .isolation(isolation)
+                .read_only(!ycsb.mix.writes() && !matches!(ycsb.beside, Some(Beside::Updates(_)))),
             table: data.table.clone(),
             mix: ycsb.mix,
             sizes: Sizes {
@@ -105,6 +112,7 @@ impl Client {
             keys: Arc::clone(keys),
             next: Arc::clone(&data.next),
             random,
+            beside: None,
             kind: TransactionKind::Usual,
             ops: Vec::new(),
             scan_from: 0,
@@ -300,6 +308,11 @@ fn look_at(row: &Row<'_>) -> pantile::Result<()> {
 impl Client {
     fn draw_kind(&mut self) -> TransactionKind {
         let (sizes, random) = (self.sizes, &mut self.random);
+        match self.beside {
+            Some(Beside::Scans(_)) => return TransactionKind::ScanBeside,
+            Some(Beside::Updates(_)) => return TransactionKind::UpdateBeside,
+            None => {}
+        }
         if random.percent(sizes.scan_share) {
             TransactionKind::TableScan
         } else if random.percent(sizes.long_share) {
@@ -309,11 +322,11 @@ impl Client {
         }
     }
 
-    /// Reads the tuples of a table scan.
-    fn scan_table(&self) -> Result<()> {
+    /// Reads this many tuples in a row, or all.
+    fn scan_table(&self, tuples: Option<u64>) -> Result<()> {
         let txn = self.db.begin_safe_snapshot()?;
         let from = [self.scan_from.into()];
-        let range = match self.sizes.scan {
+        let range = match tuples {
             None => Range::all(),
             Some(tuples) => Range::all().from(Bound::Included(&from)).limit(tuples as usize),
         };
@@ -323,15 +336,40 @@ impl Client {
         txn.commit()?;
         Ok(())
     }
+
+    /// Updates this many tuples, the last ones, in one transaction. It gets the exclusive stage if that is
+    /// needed (Zen+ 4.1).
+    fn update_last(&mut self, tuples: u64) -> Result<()> {
+        let Self { db, table, field, options, loaded, random, .. } = self;
+        let (last, first) = (*loaded, *loaded - tuples);
+        let found = db.run_with(*options, |txn| {
+            let mut found = 0;
+            for key in first..last {
+                let field = write_word(field, random.word());
+                found += u64::from(txn.update(table, &[key.into()], &[(FIELD, field.into())])?);
+            }
+            Ok::<_, pantile::Error>(found)
+        })?;
+        match found == tuples {
+            true => Ok(()),
+            false => Err(Error::Missing { what: "a tuple", key: format!("one of {first} to {last}") }),
+        }
+    }
 }
 
 impl runner::Client for Client {
+    /// It ignores the rate, and is counted apart.
+    fn is_analytical(&self) -> bool {
+        self.beside.is_some()
+    }
+
     fn draw(&mut self) -> usize {
         self.kind = self.draw_kind();
         self.ops.clear();
         let ops = match self.kind {
             TransactionKind::Usual => self.sizes.usual,
             TransactionKind::Long => self.sizes.long,
+            TransactionKind::ScanBeside | TransactionKind::UpdateBeside => 0,
             TransactionKind::TableScan => {
                 // So that no scan is shorter for where it begins.
                 let last = self.loaded.saturating_sub(self.sizes.scan.unwrap_or(u64::MAX));
@@ -347,9 +385,20 @@ impl runner::Client for Client {
     }
 
     fn attempt(&mut self) -> Result<Outcome> {
-        if self.kind == TransactionKind::TableScan {
-            self.scan_table()?;
-            return Ok(Outcome::Committed);
+        match (self.kind, self.beside) {
+            (_, Some(Beside::Scans(tuples))) => {
+                self.scan_table(Some(tuples))?;
+                return Ok(Outcome::Committed);
+            }
+            (_, Some(Beside::Updates(tuples))) => {
+                self.update_last(tuples)?;
+                return Ok(Outcome::Committed);
+            }
+            (TransactionKind::TableScan, None) => {
+                self.scan_table(self.sizes.scan)?;
+                return Ok(Outcome::Committed);
+            }
+            _ => {}
         }
         let mut txn = self.db.begin_with(self.options)?;
         if self.together {

@@ -6,7 +6,8 @@
 //! to 100 tuples from a key on; an insert adds a tuple after the last.
 //!
 //! Some of the transactions can be longer than the others, and some can be
-//! scans of the whole table at a safe snapshot. `docs/workloads.md` says which
+//! scans of the whole table at a safe snapshot. One more client can run
+//! transactions of millions of tuples beside all of that. `docs/workloads.md` says which
 //! experiments of which papers that makes possible.
 //!
 //! | workload | mix | keys |
@@ -29,7 +30,7 @@ use pantile::{Database, Isolation, TableDef, Type};
 
 pub use client::Client;
 pub use data::Data;
-pub use settings::{Mix, STANDARD_THETA, TUPLE_BYTES, Ycsb};
+pub use settings::{Beside, Mix, STANDARD_THETA, TUPLE_BYTES, Ycsb};
 
 use crate::error::Result;
 use crate::load::Context;
@@ -102,8 +103,13 @@ impl Workload for Ycsb {
     }
 
     fn clients(&self, db: &Database, data: &Data, count: usize, isolation: Isolation) -> Result<Vec<Client>> {
-        let keys = Arc::new(Keys::new(self.tuples, self.theta, self.latest));
-        Ok((0..count).map(|n| Client::new(self, db, data, &keys, n, isolation)).collect())
+        let keys = Arc::new(Keys::new(self.shared_tuples(), self.theta, self.latest));
+        let mut clients: Vec<_> =
+            (0..count).map(|n| Client::new(self, db, data, &keys, n, isolation)).collect();
+        if let Some(last) = clients.last_mut() {
+            last.beside = self.beside;
+        }
+        Ok(clients)
     }
 
     fn random_row<'d>(&self, data: &'d Data, random: &mut Random) -> LoadedRow<'d> {

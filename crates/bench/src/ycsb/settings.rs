@@ -42,6 +42,16 @@ impl Mix {
     }
 }
 
+/// Long transactions, one after the other, of one more client (Zen+ 5.5).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Beside {
+    /// Each reads this many tuples in a row, at a safe snapshot.
+    Scans(u64),
+    /// Each updates this many tuples, which the other clients leave alone.
+    Updates(u64),
+}
+
 /// The workload.
 #[derive(Clone, Debug, Serialize)]
 pub struct Ycsb {
@@ -60,6 +70,9 @@ pub struct Ycsb {
     /// Tuples that a table scan reads, from a random one on; none for all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scan_tuples: Option<u64>,
+    /// What one more client does beside the others, the last one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub beside: Option<Beside>,
     /// What they are.
     #[serde(flatten)]
     pub mix: Mix,
@@ -87,6 +100,7 @@ impl Default for Ycsb {
             long_ops: 100,
             scan_share: 0,
             scan_tuples: None,
+            beside: None,
             mix: Mix { updates: 50, ..Mix::default() },
             theta: 0.0,
             latest: false,
@@ -122,7 +136,12 @@ impl Ycsb {
             Self { ops: 0, .. } | Self { long_ops: 0, .. } => {
                 wrong("a transaction has at least one operation")
             }
-            Self { scan_tuples: Some(0), .. } => wrong("a scan reads at least one tuple"),
+            Self { scan_tuples: Some(0), .. } | Self { beside: Some(Beside::Scans(0)), .. } => {
+                wrong("a scan reads at least one tuple")
+            }
+            Self { beside: Some(Beside::Updates(rows)), tuples, .. } if !(1..*tuples).contains(rows) => {
+                wrong("long updates take at least one tuple, and leave the other clients at least one")
+            }
             Self { long_share, scan_share, .. } if *long_share.max(scan_share) > 100 => {
                 wrong("a share is at most 100 percent")
             }
@@ -135,6 +154,19 @@ impl Ycsb {
             ),
             _ => Ok(()),
         }
+    }
+
+    /// The tuples that belong to long updates are those behind these.
+    pub(super) fn shared_tuples(&self) -> u64 {
+        match self.beside {
+            Some(Beside::Updates(rows)) => self.tuples - rows,
+            _ => self.tuples,
+        }
+    }
+
+    /// Clients beside those that run the mix.
+    pub fn clients_beside(&self) -> usize {
+        usize::from(self.beside.is_some())
     }
 
     pub(super) fn definition(&self) -> TableDef {

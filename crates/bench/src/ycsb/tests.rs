@@ -6,7 +6,7 @@ use super::*;
 use crate::load::Silent;
 use crate::runner::tests::side_by_side;
 use crate::runner::{Client as _, Outcome};
-use client::Op;
+use client::{KINDS, Op};
 use data::{FIELD, KEY};
 
 static NEVER: AtomicBool = AtomicBool::new(false);
@@ -205,4 +205,42 @@ fn the_most_skewed_updates_of_single_tuples_run_beside_table_scans() {
     let clients = ycsb.clients(&db, &data, 2, Isolation::Serializable).unwrap();
     let ended = side_by_side(clients, KINDS.len(), 200);
     assert!(ended[0] > 0 && ended[2] > 0, "{ended:?}");
+}
+
+#[test]
+fn one_client_runs_long_transactions_beside_the_others() {
+    for beside in [Beside::Scans(2000), Beside::Updates(1000)] {
+        let ycsb = Ycsb { beside: Some(beside), mix: Mix { updates: 100, ..Mix::default() }, ..ycsb() };
+        let (db, data) = loaded(&ycsb);
+        let fields = |db: &Database| -> Vec<Vec<u8>> {
+            let txn = db.begin_read().unwrap();
+            let rows = txn.scan(&data.table, Range::all()).unwrap();
+            rows.map(|row| row.unwrap().get::<&[u8]>(FIELD).unwrap().to_vec()).collect()
+        };
+        let before = fields(&db);
+        let mut clients = ycsb.clients(&db, &data, 2, Isolation::Serializable).unwrap();
+        assert!(!clients[0].is_analytical() && clients[1].is_analytical());
+        for _ in 0..200 {
+            assert_eq!(KINDS[clients[0].draw()], "transaction");
+            clients[0].attempt().unwrap();
+        }
+        let after_others = fields(&db);
+        let changed = |from: &[Vec<u8>], to: &[Vec<u8>]| -> Vec<usize> {
+            (0..from.len()).filter(|n| from[*n] != to[*n]).collect()
+        };
+        // Of the tuples that belong to long updates the others change none.
+        let others = changed(&before, &after_others);
+        let expected = if matches!(beside, Beside::Updates(_)) { 0..1500 } else { 0..2500 };
+        assert!(others.iter().all(|key| expected.contains(key)) && others.len() > 1000, "{}", others.len());
+        assert!(matches!(KINDS[clients[1].draw()], "scan_beside" | "update_beside"));
+        clients[1].attempt().unwrap();
+        let long = changed(&after_others, &fields(&db));
+        match beside {
+            Beside::Scans(_) => assert!(long.is_empty()),
+            Beside::Updates(_) => assert_eq!(long, (1500..2500).collect::<Vec<_>>()),
+        }
+    }
+    for wrong in [Beside::Scans(0), Beside::Updates(0), Beside::Updates(2500)] {
+        assert!(Ycsb { beside: Some(wrong), ..ycsb() }.validate().is_err());
+    }
 }

@@ -98,6 +98,10 @@ impl Transaction {
             Insert::Exists(_) if self.is_found_by_later(table, tuple) => {
                 return Err(table.conflict(Conflict::ReadByLater));
             }
+            // As with a primary key, that nobody else has it is told even if the write is taken back.
+            Insert::Exists(_) if index.checks_unique && !key.has_null && self.notes_ranges => {
+                self.buffers.reads.note_free(&StaleEntry::new(table, index.number, tuple, entry));
+            }
             Insert::Exists(_) => {}
             Insert::Forbidden(_) => return Err(table.conflict(Conflict::ReadByLater)),
         }

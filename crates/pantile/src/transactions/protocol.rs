@@ -85,7 +85,11 @@ impl Transaction {
         let is_it = self.control().has_read(item, ticket);
         if is_it && self.lists_reads() {
             let under = self.under.as_ref().expect("it is asked for");
-            under.reads.borrow_mut().push(Read { item, version, ticket });
+            let read = Read { item, version, ticket };
+            let mut reads = under.reads.borrow_mut();
+            if reads.last() != Some(&read) {
+                reads.push(read);
+            }
         }
         is_it
     }
@@ -144,6 +148,7 @@ impl Transaction {
         if Anchor::load(table.anchor(tuple)).is_owned_by(self.slot) {
             return Ok(());
         }
+        self.looks_at(table.id, PRIMARY);
         let item = Item::Tuple(table.id, tuple);
         self.ask(table, |control, txn| control.write(txn, item)).map(drop)
     }
@@ -152,8 +157,12 @@ impl Transaction {
     #[cold]
     pub(super) fn ask_to_change_keys(&self, table: &TableInner, index: u32) -> Result<()> {
         let item = Item::Keys(table.id, index);
+        self.looks_at(table.id, PRIMARY);
         self.ask(table, |control, txn| control.write(txn, item))?;
-        self.under.as_ref().expect("it is asked for").keys.borrow_mut().push(item);
+        let mut keys = self.under.as_ref().expect("it is asked for").keys.borrow_mut();
+        if !keys.contains(&item) {
+            keys.push(item);
+        }
         Ok(())
     }
 
@@ -355,10 +364,15 @@ impl Committing for Commit<'_> {
             };
             // The key of one that has gone since can be another tuple's. In the order of beginnings that may be an
             // earlier transaction's, which found neither a mark here nor one on the gap.
+            let visible = |newest| match self.is_in_order() {
+                // A later transaction may have written it since.
+                true => self.txn.version_at(&table, newest, to).1,
+                false => self.txn.begin_of(newest),
+            };
             let is_same = |anchor: Anchor| match read.version {
                 GONE => anchor.is_dead(),
                 _ if anchor.is_dead() && self.is_in_order() => false,
-                version => self.txn.begin_of(anchor.newest()) == version,
+                version => visible(anchor.newest()) == version,
             };
             let holds = self.row_holds(&table, tuple, to, is_same);
             last = Some((id, table));

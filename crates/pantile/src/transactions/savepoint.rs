@@ -112,7 +112,7 @@ impl Transaction {
         if self.notes_ranges && !is_hidden(entry.table) {
             self.buffers.reads.note_free(&entry);
         }
-        if self.under.is_some() {
+        if self.under.is_some() && !is_hidden(entry.table) {
             self.keep_keys_as_read(entry.table, entry.index);
         }
         let at = self.buffers.write_of(entry.table, entry.tuple);

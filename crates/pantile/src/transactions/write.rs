@@ -124,8 +124,22 @@ impl Transaction {
         if existed && !replace {
             return Err(table.duplicate("primary"));
         }
+        if held.fresh && !write.is_new && !existed {
+            self.note_free_key(table, key)?;
+        }
         self.set_pending(table, held, pending)?;
         Ok(existed)
+    }
+
+    /// A new row takes the tuple of a deleted one, whose entry is still there. That tells that the key is
+    /// free, also if the write is taken back. The tuple alone would not tell it then: the entry goes, and another tuple
+    /// may get the key.
+    #[cold]
+    fn note_free_key(&self, table: &TableInner, key: &Key) -> Result<()> {
+        if self.under.is_some() {
+            self.ask_keys(table, PRIMARY, self.statement())?;
+        }
+        self.note_absent(table, key.words())
     }
 
     /// Changes columns, named or by their numbers, of the row with this primary key.

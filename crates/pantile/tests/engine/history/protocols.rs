@@ -205,6 +205,18 @@ fn a_commit_does_not_wait_for_one_that_is_idle() {
     assert!(matches!(conflict, Err(Error::Conflict { conflict: Conflict::ReadByLater, .. })), "{conflict:?}");
 }
 
+/// Of several versions it would still read the same one.
+#[test]
+fn a_commit_in_order_does_not_mind_later_writers() {
+    for protocol in [pantile_protocols::CICADA, pantile_protocols::MVTO] {
+        let (db, things) = things(Options::new().protocol(protocol));
+        let reader = db.begin_read().expect("begin");
+        assert!(reader.get(&things, &[0u64.into()]).expect("no conflict").is_some());
+        db.run(|txn| txn.update(&things, &[0u64.into()], &[("n", 5u64.into())])).expect("a later writer");
+        reader.commit().expect("it comes before the writer");
+    }
+}
+
 #[test]
 fn prepared_transactions_and_protocols_keep_apart() {
     let place = ScratchDir::new();

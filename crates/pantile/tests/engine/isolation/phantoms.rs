@@ -2,7 +2,7 @@
 
 use std::ops::Bound;
 
-use pantile::{Range, Value};
+use pantile::{ConflictPolicy, IndexDef, MediumKind, Options, Range, TableDef, Type, Value};
 
 use super::bench::{Bench, Outcome};
 
@@ -109,4 +109,44 @@ pub fn three(b: &Bench) -> Outcome {
         actor.commit()?;
     }
     Ok(absent && b.rows().len() == 5)
+}
+
+/// A row takes the place of a deleted one and is taken back. Once the entry of the deleted row is gone, another
+/// transaction adds the key. What the first insert has told counts all the same, under every protocol.
+#[test]
+fn a_key_that_was_free_under_a_deleted_row_counts_when_the_insert_is_taken_back() {
+    let protocols = pantile_protocols::all().iter().map(|protocol| Some(*protocol));
+    for (is_unique, protocol) in [None].into_iter().chain(protocols).flat_map(|p| [(false, p), (true, p)]) {
+        let options = Options::new().medium(MediumKind::Dram).worker(false).conflict(ConflictPolicy::Abort);
+        let options = protocol.into_iter().fold(options, Options::protocol);
+        let db = options.open("unused").expect("open");
+        let def =
+            TableDef::new("things").column("id", Type::U64).column("name", Type::U64).primary_key(["id"]);
+        let def = if is_unique { def.index(IndexDef::unique("name", ["name"])) } else { def };
+        let things = db.create_table(def).expect("a table");
+        let row = |id: u64, name: u64| [id.into(), name.into()];
+        db.run(|txn| txn.insert(&things, &row(0, 0)).and_then(|()| txn.insert(&things, &row(1, 1))))
+            .expect("rows");
+        let keeps_the_entry = db.begin_safe_snapshot().expect("a reader");
+        db.run(|txn| txn.delete(&things, &[1u64.into()])).expect("deleted");
+        let mut first = db.begin().expect("begin");
+        let before = first.savepoint();
+        first.insert(&things, &row(1, 1)).expect("the key is free");
+        first.rollback_to(before).expect("the savepoint");
+        drop(keeps_the_entry);
+        for _ in 0..10 {
+            db.upkeep();
+        }
+        let mut second = db.begin().expect("begin");
+        // Another row with the same key, or only with the same name.
+        let id = if is_unique { 2 } else { 1 };
+        let second = second
+            .get(&things, &[0u64.into()])
+            .map(drop)
+            .and_then(|()| second.insert(&things, &row(id, 1)))
+            .and_then(|()| second.commit());
+        let first =
+            first.update(&things, &[0u64.into()], &[("name", 9u64.into())]).and_then(|_| first.commit());
+        assert!(first.is_err() || second.is_err(), "{protocol:?}, {is_unique}");
+    }
 }
