@@ -111,7 +111,6 @@ fn wrong_arguments_are_told_in_one_line() {
         ("bench ycsb --gc tape", "there is no collector"),
         ("bench ycsb --protocol hope", "there is no protocol"),
         ("crashtest --protocol pantile", "there is no protocol"),
-        ("crashtest --simulate --protocol silo", "cannot be used with"),
         ("bench ycsb --gc-theta 0.2", "from 0.5 to 1"),
         ("bench ycsb --gc-theta nan", "--gc-theta"),
         ("bench ycsb --gc-queue 1.5", "from 0 to 1"),

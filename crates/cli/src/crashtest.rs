@@ -108,7 +108,7 @@ struct DatabaseArgs {
     gc: Option<Collector>,
     /// Concurrency control of the laboratory that keeps transactions apart, as in `pantile bench --protocol`
     /// [default: the engine's own]; not simulated.
-    #[arg(long, value_name = "NAME", value_parser = protocol, conflicts_with = "simulate")]
+    #[arg(long, value_name = "NAME", value_parser = protocol)]
     protocol: Option<Protocol>,
     /// Inject a fault, which the test must find.
     #[arg(long, value_name = "FAULT", hide = true, value_parser = sabotage)]
@@ -199,6 +199,9 @@ impl DatabaseArgs {
 /// Runs `pantile crashtest`.
 pub fn run(args: &CrashtestArgs, stop: &AtomicBool) -> Result<(), Failure> {
     if args.simulate.simulate {
+        if args.database.protocol.is_some() {
+            return Err(Failure::misuse("--simulate has no --protocol: it simulates the engine's own"));
+        }
         let DatabaseArgs { seed, medium, gc, threads, .. } = args.database;
         let Extent { rounds, seconds } = args.extent;
         let json = args.json.clone();

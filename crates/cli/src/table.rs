@@ -186,7 +186,7 @@ fn collectors(groups: &[Group<'_>]) -> String {
         line.extend(collected(group));
         table.lines.push(line);
     }
-    if table.lines.iter().any(|line| line[2].ends_with('%')) {
+    if table.lines.iter().any(|line| line[3].ends_with('%')) {
         explained.insert_str(0, &format!("percent of the first (mean and p99 of {kind}); "));
     }
     explained + &table.without_empty_columns().render()
