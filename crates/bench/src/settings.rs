@@ -187,12 +187,10 @@ struct Told<'a> {
 impl Settings {
     /// How to open the database of a variant.
     pub fn options(&self, variant: Variant) -> Options {
-        let options = variant.medium.options();
-        let options = match variant.protocol {
-            Some(protocol) => options.protocol(protocol),
-            None => options,
-        };
-        options
+        variant
+            .medium
+            .options()
+            .protocol(variant.protocol)
             // What recovery takes is measured, not what an image spares it.
             .index_image(false)
             .collector(variant.gc)

@@ -71,11 +71,8 @@ impl Settings {
     }
 
     fn options(&self) -> Options {
-        let options = self.medium.options().durability(self.durability).collector(self.gc);
-        match self.protocol {
-            Some(protocol) => options.protocol(protocol),
-            None => options,
-        }
+        let options = self.medium.options().durability(self.durability);
+        options.collector(self.gc).protocol(self.protocol)
     }
 }
 

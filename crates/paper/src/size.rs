@@ -64,20 +64,6 @@ pub struct Size {
     pub protocols: Vec<&'static str>,
 }
 
-/// The concurrency controls of Zen+'s Figure 23, in its order.
-pub const PROTOCOLS: [&str; 10] = [
-    "2pl-detect",
-    "2pl-wait-die",
-    "2pl-no-wait",
-    "occ",
-    "silo",
-    "tictoc",
-    "mvto",
-    "hekaton",
-    "cicada",
-    "h-store",
-];
-
 /// The factors by which experiments are shortened, tried in order until they
 /// fit.
 const SHORTER: [f64; 7] = [1.0, 0.75, 0.5, 0.35, 0.25, 0.15, 0.1];
@@ -141,7 +127,7 @@ impl Size {
             olap: vec![1, 2, 4],
             periods: vec![1.0, 10.0, 100.0, 1000.0, 10_000.0],
             scans: vec![10, 50, 90],
-            protocols: PROTOCOLS.to_vec(),
+            protocols: pantile_protocols::all().iter().map(|protocol| protocol.name()).collect(),
             ..Self::quick(cores)
         }
     }

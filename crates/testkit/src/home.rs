@@ -126,11 +126,7 @@ impl Home {
     /// a copy of the files is what a process leaves that is killed.
     pub fn options(&self) -> Options {
         let options = Options::new().collector(self.collector).streams(2).worker(false);
-        let options = options.writers_move(self.writers_move);
-        let options = match self.protocol {
-            Some(protocol) => options.protocol(protocol),
-            None => options,
-        };
+        let options = options.writers_move(self.writers_move).protocol(self.protocol);
         let options = match self.eager {
             Some(seed) if self.forced => eager(options, seed).collector(self.collector),
             Some(seed) => eager(options, seed),

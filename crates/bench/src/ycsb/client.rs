@@ -67,7 +67,7 @@ pub struct Client {
     next: Arc<AtomicU64>,
     random: Random,
     /// What it does if it is the one beside the others.
-    pub(super) beside: Option<Beside>,
+    beside: Option<Beside>,
     /// The transaction decided on.
     kind: TransactionKind,
     /// Its operations.
@@ -97,9 +97,7 @@ impl Client {
         random.fill_letters(&mut field);
         Self {
             db: db.clone(),
-            options: TransactionOptions::new()
-                .isolation(isolation)
-                .read_only(!ycsb.mix.writes() && !matches!(ycsb.beside, Some(Beside::Updates(_)))),
+            options: TransactionOptions::new().isolation(isolation).read_only(!ycsb.mix.writes()),
             table: data.table.clone(),
             mix: ycsb.mix,
             sizes: Sizes {
@@ -121,6 +119,12 @@ impl Client {
             together: ycsb.together,
             batch: Batch::default(),
         }
+    }
+
+    /// It runs long transactions from here on.
+    pub(super) fn run_beside(&mut self, beside: Beside) {
+        self.options = self.options.read_only(false);
+        self.beside = Some(beside);
     }
 
     fn draw_op(&mut self) -> Op {
@@ -357,6 +361,21 @@ impl Client {
     }
 }
 
+impl Client {
+    fn run_ops(&mut self) -> Result<()> {
+        let mut txn = self.db.begin_with(self.options)?;
+        if self.together {
+            self.run_together(&mut txn)?;
+        } else {
+            for n in 0..self.ops.len() {
+                self.run(&mut txn, self.ops[n])?;
+            }
+        }
+        txn.commit()?;
+        Ok(())
+    }
+}
+
 impl runner::Client for Client {
     /// It ignores the rate, and is counted apart.
     fn is_analytical(&self) -> bool {
@@ -386,29 +405,11 @@ impl runner::Client for Client {
 
     fn attempt(&mut self) -> Result<Outcome> {
         match (self.kind, self.beside) {
-            (_, Some(Beside::Scans(tuples))) => {
-                self.scan_table(Some(tuples))?;
-                return Ok(Outcome::Committed);
-            }
-            (_, Some(Beside::Updates(tuples))) => {
-                self.update_last(tuples)?;
-                return Ok(Outcome::Committed);
-            }
-            (TransactionKind::TableScan, None) => {
-                self.scan_table(self.sizes.scan)?;
-                return Ok(Outcome::Committed);
-            }
-            _ => {}
+            (_, Some(Beside::Scans(tuples))) => self.scan_table(Some(tuples))?,
+            (_, Some(Beside::Updates(tuples))) => self.update_last(tuples)?,
+            (TransactionKind::TableScan, None) => self.scan_table(self.sizes.scan)?,
+            _ => self.run_ops()?,
         }
-        let mut txn = self.db.begin_with(self.options)?;
-        if self.together {
-            self.run_together(&mut txn)?;
-        } else {
-            for n in 0..self.ops.len() {
-                self.run(&mut txn, self.ops[n])?;
-            }
-        }
-        txn.commit()?;
         Ok(Outcome::Committed)
     }
 }

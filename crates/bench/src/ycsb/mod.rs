@@ -106,8 +106,8 @@ impl Workload for Ycsb {
         let keys = Arc::new(Keys::new(self.shared_tuples(), self.theta, self.latest));
         let mut clients: Vec<_> =
             (0..count).map(|n| Client::new(self, db, data, &keys, n, isolation)).collect();
-        if let Some(last) = clients.last_mut() {
-            last.beside = self.beside;
+        if let (Some(last), Some(beside)) = (clients.last_mut(), self.beside) {
+            last.run_beside(beside);
         }
         Ok(clients)
     }

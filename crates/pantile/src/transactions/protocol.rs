@@ -12,6 +12,7 @@ use pantile_cc::{Access, Committing, ConcurrencyControl, Item, Read, Reads, Refu
 
 use crate::engine::anchor::{Anchor, Owner};
 use crate::engine::table::{IndexInner, PRIMARY, TableInner};
+use crate::engine::under_protocol::UnderProtocol;
 use crate::transactions::read::Seen;
 use crate::transactions::transaction::Transaction;
 use crate::types::error::{Conflict, Error, Result};
@@ -29,9 +30,21 @@ impl Transaction {
         self.core.options.protocol.is_some_and(|protocol| protocol.reads().are_listed())
     }
 
+    fn taking_part(&self) -> &UnderProtocol {
+        self.under.as_deref().expect("the transaction is under a protocol")
+    }
+
+    /// Lists what has been read, if the protocol wants that.
+    fn list(&self, read: Read) {
+        let mut reads = self.taking_part().reads.borrow_mut();
+        if self.lists_reads() && reads.last() != Some(&read) {
+            reads.push(read);
+        }
+    }
+
     /// Asks until the protocol lets it go on.
     fn ask(&self, table: &TableInner, ask: impl Fn(&dyn ConcurrencyControl, Txn) -> Access) -> Result<u64> {
-        let txn = self.under.as_ref().expect("it is asked for").txn;
+        let txn = self.taking_part().txn;
         loop {
             match ask(self.control(), txn) {
                 Access::Granted(ticket) => return Ok(ticket),
@@ -54,8 +67,7 @@ impl Transaction {
     }
 
     fn looks_at(&self, table: TableId, index: u32) {
-        let under = self.under.as_ref().expect("it is asked for");
-        let mut looked_at = under.looked_at.borrow_mut();
+        let mut looked_at = self.taking_part().looked_at.borrow_mut();
         if looked_at.last() != Some(&(table, index)) && !looked_at.contains(&(table, index)) {
             looked_at.push((table, index));
         }
@@ -64,11 +76,10 @@ impl Transaction {
     /// Makes sure that tables and indexes that it has read are there, since others do not ask for what
     /// has been dropped. In the order of beginnings they were dropped later.
     fn check_looked_at(&self) -> Result<()> {
-        let under = self.under.as_ref().expect("it is asked for");
         if self.isolation == Isolation::Serializable {
             return Ok(());
         }
-        under.looked_at.borrow().iter().try_for_each(|&(id, number)| {
+        self.taking_part().looked_at.borrow().iter().try_for_each(|&(id, number)| {
             let table = self.table_again(id)?;
             let is_there = |index: &IndexInner| index.number == number && index.is_ready();
             match number == PRIMARY || table.indexes().iter().any(|index| is_there(index)) {
@@ -83,13 +94,8 @@ impl Transaction {
     pub(super) fn has_read(&self, table: TableId, tuple: TupleId, version: Timestamp, ticket: u64) -> bool {
         let item = Item::Tuple(table, tuple);
         let is_it = self.control().has_read(item, ticket);
-        if is_it && self.lists_reads() {
-            let under = self.under.as_ref().expect("it is asked for");
-            let read = Read { item, version, ticket };
-            let mut reads = under.reads.borrow_mut();
-            if reads.last() != Some(&read) {
-                reads.push(read);
-            }
+        if is_it {
+            self.list(Read { item, version, ticket });
         }
         is_it
     }
@@ -135,10 +141,7 @@ impl Transaction {
         self.looks_at(table.id, index);
         let item = Item::Keys(table.id, index);
         let ticket = self.ask(table, |control, txn| control.read(txn, item))?;
-        if self.lists_reads() {
-            let under = self.under.as_ref().expect("it is asked for");
-            under.reads.borrow_mut().push(Read { item, version: at, ticket });
-        }
+        self.list(Read { item, version: at, ticket });
         Ok(())
     }
 
@@ -159,7 +162,7 @@ impl Transaction {
         let item = Item::Keys(table.id, index);
         self.looks_at(table.id, PRIMARY);
         self.ask(table, |control, txn| control.write(txn, item))?;
-        let mut keys = self.under.as_ref().expect("it is asked for").keys.borrow_mut();
+        let mut keys = self.taking_part().keys.borrow_mut();
         if !keys.contains(&item) {
             keys.push(item);
         }
@@ -170,29 +173,25 @@ impl Transaction {
     /// entered. Its locks and its lists do not know of that.
     #[cold]
     pub(super) fn keep_keys_as_read(&self, table: TableId, index: u32) {
-        let under = self.under.as_ref().expect("it is asked for");
-        let item = Item::Keys(table, index);
-        match self.control().read(under.txn, item) {
-            Access::Granted(ticket) if self.lists_reads() => {
-                // What it has looked for there is in its list of ranges.
-                under.reads.borrow_mut().push(Read { item, version: self.began, ticket });
-            }
-            Access::Granted(_) => {}
-            Access::WaitFor(_) | Access::Refused(_) => under.has_lost.set(true),
-        }
+        // What it has looked for there is in its list of ranges.
+        self.keep(Item::Keys(table, index), self.began);
     }
 
     /// What was read under a lock that is given up counts as read.
     #[cold]
     pub(super) fn keep_as_read(&self, table: TableId, tuple: TupleId, version: Timestamp) {
+        // Locks of the protocol stay.
         if self.lists_reads() {
-            let item = Item::Tuple(table, tuple);
-            let under = self.under.as_ref().expect("it is asked for");
-            match self.control().read(under.txn, item) {
-                Access::Granted(ticket) => under.reads.borrow_mut().push(Read { item, version, ticket }),
-                // Nobody has the tuple, and nothing that is given up can wait.
-                Access::WaitFor(_) | Access::Refused(_) => under.has_lost.set(true),
-            }
+            self.keep(Item::Tuple(table, tuple), version);
+        }
+    }
+
+    /// Asks to read an item, where nobody can wait.
+    fn keep(&self, item: Item, version: Timestamp) {
+        let under = self.taking_part();
+        match self.control().read(under.txn, item) {
+            Access::Granted(ticket) => self.list(Read { item, version, ticket }),
+            Access::WaitFor(_) | Access::Refused(_) => under.has_lost.set(true),
         }
     }
 
@@ -201,7 +200,7 @@ impl Transaction {
     pub(super) fn validate_under_protocol(&self) -> Result<Timestamp> {
         let commit =
             Commit { txn: self, reads: OnceCell::new(), writes: OnceCell::new(), error: OnceCell::new() };
-        let has_lost = self.under.as_ref().is_some_and(|under| under.has_lost.get());
+        let has_lost = self.taking_part().has_lost.get();
         let validated = if has_lost { Err(Refusal::ReadChanged) } else { self.control().validate(&commit) };
         let validated = validated.map_err(|refusal| {
             let conflict = Error::Conflict { table: self.any_table(), conflict: conflict_of(refusal) };
@@ -212,8 +211,7 @@ impl Transaction {
 
     /// A table that it has used, for an error.
     fn any_table(&self) -> String {
-        let under = self.under.as_ref().expect("it is asked for");
-        let read = under.reads.borrow().first().map(|read| match read.item {
+        let read = self.taking_part().reads.borrow().first().map(|read| match read.item {
             Item::Tuple(table, _) | Item::Keys(table, _) => table,
         });
         let table = read.or_else(|| self.buffers.tables.first().map(|used| used.table.id));
@@ -308,7 +306,7 @@ impl Commit<'_> {
 
 impl Committing for Commit<'_> {
     fn txn(&self) -> Txn {
-        self.txn.under.as_ref().expect("it has not ended").txn
+        self.txn.taking_part().txn
     }
 
     fn reads_at(&self) -> Timestamp {
@@ -317,8 +315,7 @@ impl Committing for Commit<'_> {
 
     fn reads(&self) -> &[Read] {
         self.reads.get_or_init(|| {
-            let under = self.txn.under.as_ref().expect("it has not ended");
-            let mut reads = under.reads.borrow().clone();
+            let mut reads = self.txn.taking_part().reads.borrow().clone();
             reads.sort_unstable();
             reads.dedup();
             reads
@@ -328,11 +325,11 @@ impl Committing for Commit<'_> {
     fn writes(&self) -> &[Item] {
         self.writes.get_or_init(|| {
             let txn = self.txn;
-            let under = txn.under.as_ref().expect("it has not ended");
+            let keys = txn.taking_part().keys.borrow();
             let tables = &txn.buffers.tables;
             let tuples = txn.buffers.writes.iter();
             let tuples = tuples.map(|write| Item::Tuple(tables[write.table as usize].table.id, write.tuple));
-            let mut items: Vec<_> = tuples.chain(under.keys.borrow().iter().copied()).collect();
+            let mut items: Vec<_> = tuples.chain(keys.iter().copied()).collect();
             items.sort_unstable();
             items.dedup();
             items

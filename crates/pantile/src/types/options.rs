@@ -347,14 +347,14 @@ impl Options {
     }
 
     /// Runs transactions under another concurrency control than the engine's own: one of the
-    /// laboratory, to compare it. Every transaction is serializable then, whatever level it
+    /// laboratory, to compare it. None is the engine's own. Every transaction is serializable then, whatever level it
     /// asks for, but for those at safe snapshots, and none can be
     /// [prepared](crate::Database::prepare). A database with prepared transactions is refused
     /// with [`Error::InvalidOption`]. Rows that are read are listed without regard to
     /// [`Options::memory_limit`].
     #[must_use]
-    pub fn protocol(mut self, protocol: Protocol) -> Self {
-        self.protocol = Some(protocol);
+    pub fn protocol(mut self, protocol: impl Into<Option<Protocol>>) -> Self {
+        self.protocol = protocol.into();
         self
     }
 

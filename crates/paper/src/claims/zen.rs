@@ -5,11 +5,11 @@ use pantile_bench::ycsb::Beside;
 
 use super::help::{NONE, TB, bars, each, grouped, need, tpcc, ycsb};
 use super::{Claim, Experiment, Finding};
-use crate::figure::{Point, Series};
+use crate::figure::{Figure, Point, Series};
 use crate::measurement::Measurement;
 use crate::numbers::{Outcome, figure, percent, times};
 use crate::results::{Metric, Results, throughput};
-use crate::size::{PROTOCOLS, Size};
+use crate::size::Size;
 use crate::spec::RunSpec;
 use crate::verdict::{Judgement, Rule};
 use crate::workload::Work;
@@ -163,6 +163,16 @@ fn judge_recovery(results: &Results, size: &Size) -> Finding {
     }
 }
 
+/// A bar for the throughput of each run.
+fn plot_each(results: &Results, title: &str, names: Vec<String>, x: &str, runs: &[RunSpec]) -> Figure {
+    let points = runs
+        .iter()
+        .enumerate()
+        .filter_map(|(n, run)| Some(Point::measured(n as f64, results.spread(run, &throughput)?)));
+    let series = vec![Series::measured(TB, points.collect())];
+    grouped(title, names, x, "transactions/s, nvm:optane-40", series)
+}
+
 /// The published workload: 16 operations, half of them updates, high skew.
 fn skewed(size: &Size) -> RunSpec {
     let work = Work::Ycsb { tuples: size.tuples / 4, ops: 16, updates: 50, theta: 0.95 };
@@ -194,21 +204,15 @@ fn judge_protocols(results: &Results, size: &Size) -> Finding {
         }
     }
     if !rule.is_refuted() {
-        let left = PROTOCOLS.len() - size.protocols.len();
+        let left = pantile_protocols::all().len() - size.protocols.len();
         if left > 0 {
             rule.lack(format!("runs of this size leave out {left} of the ten"));
         }
         rule.lack("MMDB is not available here, so the second half of the claim is not measured");
     }
-    let points = runs
-        .iter()
-        .enumerate()
-        .filter_map(|(n, run)| Some(Point::measured(n as f64, results.spread(run, &throughput)?)));
-    let series = vec![Series::measured(TB, points.collect())];
     let names = runs.iter().map(|run| name(run).to_owned()).collect();
-    let y = "transactions/s, nvm:optane-40";
-    let plot =
-        grouped("YCSB under ten concurrency controls and the engine's own", names, "protocol", y, series);
+    let title = "YCSB under ten concurrency controls and the engine's own";
+    let plot = plot_each(results, title, names, "protocol", &runs);
     let ours = match told.is_empty() {
         true => String::new(),
         false => format!("throughput against the engine's own protocol: {}", told.join(", ")),
@@ -255,14 +259,8 @@ fn judge_long(results: &Results, size: &Size) -> Finding {
     if !size.settles && !rule.is_refuted() {
         rule.lack("long transactions of this size are hardly long");
     }
-    let points = runs
-        .iter()
-        .enumerate()
-        .filter_map(|(n, run)| Some(Point::measured(n as f64, results.spread(run, &throughput)?)));
-    let series = vec![Series::measured(TB, points.collect())];
     let names = vec!["alone".into(), "beside long scans".into(), "beside long updates".into()];
-    let y = "transactions/s, nvm:optane-40";
-    let plot = grouped("YCSB beside long transactions", names, "run", y, series);
+    let plot = plot_each(results, "YCSB beside long transactions", names, "run", &runs);
     let ours = match told.is_empty() {
         true => String::new(),
         false => format!("of the throughput alone: {}", told.join(", ")),

@@ -220,11 +220,9 @@ fn a_commit_in_order_does_not_mind_later_writers() {
 #[test]
 fn prepared_transactions_and_protocols_keep_apart() {
     let place = ScratchDir::new();
-    let options = |protocol: Option<Protocol>| {
-        let options = Options::new().durability(Durability::None);
-        protocol.into_iter().fold(options, Options::protocol)
+    let open = |protocol: Option<Protocol>| {
+        Options::new().durability(Durability::None).protocol(protocol).open(place.path().join("db"))
     };
-    let open = |protocol| options(protocol).open(place.path().join("db"));
     let db = open(None).expect("open");
     let def = TableDef::new("things").column("id", Type::U64).primary_key(["id"]);
     let things = db.create_table(def).expect("a table");

@@ -118,8 +118,7 @@ fn a_key_that_was_free_under_a_deleted_row_counts_when_the_insert_is_taken_back(
     let protocols = pantile_protocols::all().iter().map(|protocol| Some(*protocol));
     for (is_unique, protocol) in [None].into_iter().chain(protocols).flat_map(|p| [(false, p), (true, p)]) {
         let options = Options::new().medium(MediumKind::Dram).worker(false).conflict(ConflictPolicy::Abort);
-        let options = protocol.into_iter().fold(options, Options::protocol);
-        let db = options.open("unused").expect("open");
+        let db = options.protocol(protocol).open("unused").expect("open");
         let def =
             TableDef::new("things").column("id", Type::U64).column("name", Type::U64).primary_key(["id"]);
         let def = if is_unique { def.index(IndexDef::unique("name", ["name"])) } else { def };
