@@ -4,6 +4,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use pantile::TransactionError;
+
 /// A result whose error is [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -75,6 +77,15 @@ impl Error {
 impl From<pantile::Error> for Error {
     fn from(error: pantile::Error) -> Self {
         Error::Engine(error)
+    }
+}
+
+impl TransactionError for Error {
+    fn of_database(&self) -> Option<&pantile::Error> {
+        match self {
+            Error::Engine(error) => Some(error),
+            _ => None,
+        }
     }
 }
 

@@ -344,20 +344,14 @@ impl Client {
     /// Updates this many tuples, the last ones, in one transaction. It gets the exclusive stage if that is
     /// needed (Zen+ 4.1).
     fn update_last(&mut self, tuples: u64) -> Result<()> {
-        let Self { db, table, field, options, loaded, random, .. } = self;
-        let (last, first) = (*loaded, *loaded - tuples);
-        let found = db.run_with(*options, |txn| {
-            let mut found = 0;
-            for key in first..last {
-                let field = write_word(field, random.word());
-                found += u64::from(txn.update(table, &[key.into()], &[(FIELD, field.into())])?);
-            }
-            Ok::<_, pantile::Error>(found)
-        })?;
-        match found == tuples {
-            true => Ok(()),
-            false => Err(Error::Missing { what: "a tuple", key: format!("one of {first} to {last}") }),
-        }
+        let (db, options) = (self.db.clone(), self.options);
+        let keys = self.loaded - tuples..self.loaded;
+        db.run_with(options, |txn| {
+            keys.clone().try_for_each(|key| {
+                let op = Op::Update(key, self.random.word());
+                self.run(txn, op)
+            })
+        })
     }
 }
 
