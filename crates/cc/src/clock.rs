@@ -190,6 +190,11 @@ impl Clock {
         }
     }
 
+    /// A tick above `after` at or below which nobody will read or write any more.
+    pub(crate) fn start(&self) -> u64 {
+        self.origin_tick.saturating_sub(self.skew + MARGIN)
+    }
+
     /// The time since the clock was created, for deadlines.
     pub fn elapsed(&self) -> Duration {
         match &self.time {

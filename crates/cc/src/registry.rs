@@ -145,6 +145,9 @@ impl Slot {
 impl Registry {
     /// A registry without running transactions.
     pub fn new(clock: Clock) -> Self {
+        // All that was found on the medium is below, and a safe reader that finds nothing better sees it: one
+        // that begins beside the very first transaction. One has to be subtracted from it.
+        let start = Timestamp::new(clock.start(), 0).get().max(1);
         let slots = (0..TRANSACTION_SLOTS)
             .map(|_| SlotState {
                 active: AtomicU64::new(FREE),
@@ -166,9 +169,9 @@ impl Registry {
             clock,
             slots: Padded(slots),
             used: Padded(AtomicUsize::new(0)),
-            watermark: AtomicU64::new(2),
-            writers: AtomicU64::new(2),
-            safe: AtomicU64::new(0),
+            watermark: AtomicU64::new(start),
+            writers: AtomicU64::new(start),
+            safe: AtomicU64::new(start),
             refreshed: AtomicU64::new(0),
             announcing: Mutex::new(()),
             asked: AtomicUsize::new(0),
