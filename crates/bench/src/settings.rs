@@ -30,7 +30,8 @@ pub enum Medium {
 impl Medium {
     /// The medium of a name: `file`, `dram`, `dax`, `dax:eadr` (where the
     /// platform saves the CPU's caches), `nvm` (which is `nvm:optane`),
-    /// `nvm:optane-40`, `nvm:A` to `nvm:E`.
+    /// `nvm:optane-40`, `nvm:A` to `nvm:E`, and each with a design and how many times DRAM it is, as in
+    /// `nvm:optane-40+mmdb:4`.
     ///
     /// # Errors
     /// What is wrong with the name.
@@ -47,7 +48,7 @@ impl Medium {
                 .map(Medium::Nvm)
                 .ok_or_else(|| {
                     format!(
-                        "there is no medium {name:?}; there are file, dram, dax, dax:eadr, nvm:optane, nvm:optane-40 and nvm:A to nvm:E"
+                        "there is no medium {name:?}; there are file, dram, dax, dax:eadr, nvm:optane, nvm:optane-40 and nvm:A to nvm:E, these also as nvm:A+zen:4 (or mmdb, wbl, foedus)"
                     )
                 }),
         }
@@ -88,7 +89,7 @@ impl fmt::Display for Medium {
             Medium::Dram => f.write_str("dram"),
             Medium::Dax { persistent_caches: false } => f.write_str("dax"),
             Medium::Dax { persistent_caches: true } => f.write_str("dax:eadr"),
-            Medium::Nvm(config) => write!(f, "nvm:{}", config.name),
+            Medium::Nvm(config) => write!(f, "nvm:{config}"),
         }
     }
 }

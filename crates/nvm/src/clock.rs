@@ -44,3 +44,19 @@ impl Clock for RealClock {
         now - began
     }
 }
+
+/// Time that passes only by waiting for it.
+#[cfg(test)]
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ManualClock(pub(crate) std::sync::Arc<std::sync::atomic::AtomicU64>);
+
+#[cfg(test)]
+impl Clock for ManualClock {
+    fn now(&self) -> u64 {
+        self.0.load(std::sync::atomic::Ordering::SeqCst)
+    }
+
+    fn wait_until(&self, time: u64) -> u64 {
+        time.saturating_sub(self.0.fetch_max(time, std::sync::atomic::Ordering::SeqCst))
+    }
+}

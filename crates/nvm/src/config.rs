@@ -1,18 +1,22 @@
 //! The memories that can be emulated.
 
+use super::design::Design;
 use pantile_media::MediumError;
+use std::fmt;
 use std::io;
 use std::ops::RangeInclusive;
 
 /// A persistent memory.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct NvmConfig {
-    /// What it is called; the medium is "nvm:" and this.
+    /// What it is called. The medium is "nvm:" and this, with "+" and the design behind it if there is one.
     pub name: &'static str,
     /// How fast it is.
     pub speed: Speed,
     /// Bytes the device reads and writes at once: a power of two from 64 to 4096.
     pub unit_bytes: u64,
+    /// The design of the engine whose costs are charged; those of the engine that uses it if there is none.
+    pub design: Option<Design>,
 }
 
 /// How fast a memory is.
@@ -46,7 +50,7 @@ pub struct Bandwidth {
 }
 
 const fn config(name: &'static str, read: f64, write: f64, unit_bytes: u64) -> NvmConfig {
-    NvmConfig { name, speed: Speed::OfDram { read, write }, unit_bytes }
+    NvmConfig { name, speed: Speed::OfDram { read, write }, unit_bytes, design: None }
 }
 
 /// Units a device may have.
@@ -67,6 +71,7 @@ impl NvmConfig {
         name: "optane-40",
         speed: Speed::PerCore { read: MODULE.read * MODULES, write: MODULE.write * MODULES },
         unit_bytes: 256,
+        design: None,
     };
     /// Reads 70 %, writes 50 %, 256 B.
     pub const A: Self = config("A", 0.7, 0.5, 256);
@@ -92,9 +97,14 @@ impl NvmConfig {
         }
     }
 
-    /// The configuration of this name, in either case.
+    /// The configuration of this name, in either case, as in "optane" or "optane+mmdb:4".
     pub fn by_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|config| config.name.eq_ignore_ascii_case(name))
+        let (name, design) = match name.split_once('+') {
+            Some((name, design)) => (name, Some(design.parse().ok()?)),
+            None => (name, None),
+        };
+        let config = Self::ALL.into_iter().find(|config| config.name.eq_ignore_ascii_case(name))?;
+        Some(Self { design, ..config })
     }
 
     /// Fails unless the figures make sense.
@@ -113,10 +123,17 @@ impl NvmConfig {
             _ if !self.unit_bytes.is_power_of_two() || !UNIT_BYTES.contains(&self.unit_bytes) => {
                 "the unit must be a power of two from 64 to 4096 bytes"
             }
-            _ => return Ok(()),
+            _ => return self.design.map_or(Ok(()), Design::check),
         };
         let source = io::Error::new(io::ErrorKind::InvalidInput, format!("\"{}\": {problem}", self.name));
         Err(MediumError::Io { operation: "emulate", path: None, source })
+    }
+}
+
+impl fmt::Display for NvmConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)?;
+        self.design.map_or(Ok(()), |design| write!(f, "+{design}"))
     }
 }
 
@@ -132,6 +149,11 @@ mod tests {
         }
         assert_eq!(NvmConfig::by_name("Optane"), Some(NvmConfig::OPTANE));
         assert_eq!(NvmConfig::by_name("F"), None);
+        let of_design = NvmConfig::by_name("optane-40+wbl:8").expect("a memory and a design");
+        assert_eq!((of_design.to_string().as_str(), of_design.unit_bytes), ("optane-40+wbl:8", 256));
+        for wrong in ["optane+", "optane+wbl", "optane+wbl:0", "optane+wbl:x", "optane+pmem:4", "+wbl:4"] {
+            assert_eq!(NvmConfig::by_name(wrong), None, "{wrong}");
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Emulated persistent memory as a medium.
 
 use super::calibrate;
+use super::charges::AtWork;
 use super::clock::RealClock;
 use super::config::{Bandwidth, NvmConfig};
 use super::model::{Lane, Model};
@@ -23,16 +24,37 @@ const STREAM_BYTES: usize = 2048;
 struct Device {
     model: Model<RealClock>,
     counters: Counters,
+    /// The design whose costs are charged, if it is not that of the engine.
+    design: Option<AtWork>,
 }
 
 impl ReadCost for Device {
     fn charge(&self, offset: u64, len: u64) {
-        if len > 0 {
-            let cost = self.model.read(offset, len);
-            self.counters.add(Count::BytesRead, len);
-            self.counters.add(Count::UnitsRead, cost.missed);
-            self.counters.add(Count::ReadWait, cost.waited);
+        if len == 0 {
+            return;
         }
+        self.counters.add(Count::BytesRead, len);
+        let (missed, waited) = match &self.design {
+            None => {
+                let cost = self.model.read(offset, len);
+                (cost.missed, cost.waited)
+            }
+            Some(design) => {
+                let cost = design.read(&self.model, offset, len);
+                self.counters.add(Count::Fences, cost.fences);
+                self.count_written(cost.written);
+                (cost.missed, cost.waited)
+            }
+        };
+        self.counters.add(Count::UnitsRead, missed);
+        self.counters.add(Count::ReadWait, waited);
+    }
+}
+
+impl Device {
+    fn count_written(&self, units: u64) {
+        self.counters.add(Count::UnitsWritten, units);
+        self.counters.add(Count::DeviceWrite, self.model.write_time(units));
     }
 }
 
@@ -88,7 +110,9 @@ impl NvmMedium {
     fn over(dram: Bandwidth, config: NvmConfig, mut contents: Contents) -> Self {
         let model = Model::new(&config, dram, calibrate::cores(), RealClock::new())
             .with_bookkeeping(calibrate::bookkeeping(config));
-        let device = Arc::new(Device { model, counters: contents.counters.clone() });
+        let design = config.design.map(|design| AtWork::new(design, config.unit_bytes));
+        design.iter().for_each(|design| design.grown(contents.map.len()));
+        let device = Arc::new(Device { model, counters: contents.counters.clone(), design });
         contents.facts.read_cost = Some(Arc::clone(&device) as Arc<dyn ReadCost>);
         let (ahead, line_flush) = (Ahead::of(&contents), LineFlush::detect());
         Self { ahead, contents, config, line_flush, device }
@@ -147,7 +171,7 @@ impl NvmMedium {
 }
 
 fn name(config: NvmConfig) -> String {
-    format!("nvm:{}", config.name)
+    format!("nvm:{config}")
 }
 
 impl MediumFactory for NvmConfig {
@@ -170,7 +194,9 @@ unsafe impl Medium for NvmMedium {
 
     fn grow(&self, len: u64) -> Result<(), MediumError> {
         self.contents.failure.check()?;
-        self.ahead.grow(len)
+        self.ahead.grow(len)?;
+        self.device.design.iter().for_each(|design| design.grown(self.len()));
+        Ok(())
     }
 
     unsafe fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
@@ -180,10 +206,11 @@ unsafe impl Medium for NvmMedium {
         // that no other thread uses these bytes meanwhile.
         unsafe { self.contents.store(offset, bytes) };
         match bytes.len() {
-            0 => {}
+            0 => return Ok(()),
             1..STREAM_BYTES => self.note_cached(offset, len),
             _ => self.note_streamed(offset, len),
         }
+        self.device.design.iter().for_each(|design| design.written(offset, len));
         Ok(())
     }
 
@@ -198,10 +225,12 @@ unsafe impl Medium for NvmMedium {
         self.count(Count::Flushes, (lines.end - lines.start) / LINE_BYTES);
         let units = model.with_lane(|lane| {
             self.flush_lines(lane, lines);
-            model.flush(lane, now, offset, end - offset)
+            match &self.device.design {
+                None => model.flush(lane, now, offset, end - offset),
+                Some(design) => design.flush(model, lane, now, offset, end - offset),
+            }
         });
-        self.count(Count::UnitsWritten, units);
-        self.count(Count::DeviceWrite, model.write_time(units));
+        self.device.count_written(units);
     }
 
     fn fence(&self) -> Result<(), MediumError> {

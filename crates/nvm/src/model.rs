@@ -16,6 +16,9 @@ const PS_PER_SECOND: f64 = 1e12;
 /// every pause stops the CPU's prefetching.
 const READ_DEBT_PS: u64 = 300_000;
 
+/// Where the logs of designs with a log are taken to be: beyond all media.
+const LOG_AT: u64 = 1 << 56;
+
 /// What the device and the CPU keep for one thread.
 #[derive(Debug)]
 pub(crate) struct Lane {
@@ -27,6 +30,10 @@ pub(crate) struct Lane {
     read_debt: u64,
     /// Bytes last stored past the cache, so that flushing them is accounting only.
     pub(crate) streamed: Range<u64>,
+    /// The tuple whose metadata it made durable last, of a design that does.
+    pub(crate) metadata_of: Option<u64>,
+    /// Bytes that it has logged, of a design with a log.
+    logged: u64,
 }
 
 impl Lane {
@@ -37,6 +44,8 @@ impl Lane {
             done_at: None,
             read_debt: 0,
             streamed: 0..0,
+            metadata_of: None,
+            logged: 0,
         }
     }
 
@@ -67,6 +76,8 @@ pub(crate) struct Model<C> {
     write_cost: u64,
     /// Picoseconds that reading a unit takes longer than from DRAM.
     read_extra: u64,
+    /// Picoseconds that storing a unit in DRAM takes.
+    copy_cost: u64,
     /// When the device will have done all it was given.
     busy_until: Padded<AtomicU64>,
     lanes: PerThread<Lane>,
@@ -84,6 +95,7 @@ impl<C: Clock> Model<C> {
             unit_shift: config.unit_bytes.trailing_zeros(),
             write_cost: (unit / wanted.write).round() as u64,
             read_extra: extra.round() as u64,
+            copy_cost: (unit / dram.write).round() as u64,
             busy_until: Padded(AtomicU64::new(0)),
             lanes: PerThread::new(|| Lane::new(config)),
             clock,
@@ -125,13 +137,29 @@ impl<C: Clock> Model<C> {
 
     /// Gives flushed bytes to the device at time `now`; returns the units written.
     pub(crate) fn flush(&self, lane: &mut Lane, now: u64, offset: u64, len: u64) -> u64 {
+        let (written, done_at) = self.write(lane, now, offset, len);
+        lane.done_at = lane.done_at.max(done_at);
+        written
+    }
+
+    /// The same for bytes that reach the device at some time, and for which no fence waits.
+    pub(crate) fn evict(&self, lane: &mut Lane, now: u64, offset: u64, len: u64) -> u64 {
+        self.write(lane, now, offset, len).0
+    }
+
+    /// Gives the device this many bytes at the end of the thread's log; returns the units written.
+    pub(crate) fn log(&self, lane: &mut Lane, now: u64, len: u64) -> u64 {
+        let at = LOG_AT + lane.logged;
+        lane.logged += len;
+        self.flush(lane, now, at, len)
+    }
+
+    /// Returns the units written, and when the device will have done them if there are any.
+    #[inline]
+    fn write(&self, lane: &mut Lane, now: u64, offset: u64, len: u64) -> (u64, Option<u64>) {
         let (first, last) = self.units(offset, len);
         let written = lane.buffer.insert(first, last);
-        if written > 0 {
-            let done_at = self.occupy(now, self.write_time(written));
-            lane.done_at = lane.done_at.max(Some(done_at));
-        }
-        written
+        (written, (written > 0).then(|| self.occupy(now, self.write_time(written))))
     }
 
     /// Queues work for the device and returns when it will be done.
@@ -169,8 +197,17 @@ impl<C: Clock> Model<C> {
             let missed = lane.cache.touch(first, last);
             (missed, lane.owe(missed * self.read_extra))
         });
-        let waited = if due > 0 { self.clock.wait_until(self.clock.now() + due) } else { 0 };
-        ReadCost { missed, waited }
+        ReadCost { missed, waited: self.pay(due) }
+    }
+
+    /// Accounts for a copy in DRAM of this many bytes; gives the picoseconds waited.
+    pub(crate) fn copy_to_dram(&self, len: u64) -> u64 {
+        let due = self.with_lane(|lane| lane.owe((len * self.copy_cost) >> self.unit_shift));
+        self.pay(due)
+    }
+
+    fn pay(&self, due: u64) -> u64 {
+        if due > 0 { self.clock.wait_until(self.clock.now() + due) } else { 0 }
     }
 }
 

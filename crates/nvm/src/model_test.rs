@@ -1,20 +1,6 @@
 use super::*;
+use crate::clock::ManualClock;
 use crate::config::Speed;
-use std::sync::Arc;
-
-/// Time that passes only by waiting for it.
-#[derive(Debug, Clone, Default)]
-struct ManualClock(Arc<AtomicU64>);
-
-impl Clock for ManualClock {
-    fn now(&self) -> u64 {
-        self.0.load(Ordering::SeqCst)
-    }
-
-    fn wait_until(&self, time: u64) -> u64 {
-        time.saturating_sub(self.0.fetch_max(time, Ordering::SeqCst))
-    }
-}
 
 /// 20 and 10 GB/s: a 256 B unit takes DRAM 12.8 and 25.6 ns.
 const DRAM: Bandwidth = Bandwidth { read: 20e9, write: 10e9 };

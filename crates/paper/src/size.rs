@@ -62,6 +62,12 @@ pub struct Size {
     pub scans: Vec<u32>,
     /// Concurrency controls (ZN-23).
     pub protocols: Vec<&'static str>,
+    /// Tuples of YCSB of 1 KB on designs that are compared (ZN-8).
+    pub zen_tuples: u64,
+    /// Shares of updates in percent, and skews there.
+    pub zen_mixes: Vec<(u32, f64)>,
+    /// How many times DRAM the memory is there.
+    pub ratios: Vec<u32>,
 }
 
 /// The factors by which experiments are shortened, tried in order until they
@@ -80,7 +86,7 @@ impl Size {
             tuples: 100_000,
             large: (50_000, 20_000),
             beside: (0.3, 1.0),
-            pace: (0.3, 0.7),
+            pace: (0.25, 0.6),
             long: (0.3, 4.0),
             middle: (0.3, 2.7),
             tpcc_rate: 4000.0,
@@ -98,6 +104,9 @@ impl Size {
             periods: vec![1.0, 10_000.0],
             scans: vec![10, 90],
             protocols: vec!["2pl-no-wait", "silo", "mvto"],
+            zen_tuples: 50_000,
+            zen_mixes: vec![(0, 0.0), (50, 0.0)],
+            ratios: vec![4],
         }
     }
 
@@ -124,10 +133,14 @@ impl Size {
             thetas: vec![0.5, 0.9, 0.95],
             ops: vec![1, 5, 10, 80],
             memories: vec!["nvm:A", "nvm:B", "nvm:C", "nvm:D", "nvm:E"],
-            olap: vec![1, 2, 4],
-            periods: vec![1.0, 10.0, 100.0, 1000.0, 10_000.0],
+            olap: vec![1, 4],
+            periods: vec![1.0, 100.0, 10_000.0],
             scans: vec![10, 50, 90],
             protocols: pantile_protocols::all().iter().map(|protocol| protocol.name()).collect(),
+            zen_tuples: 200_000,
+            // Read only, balanced and write heavy, without skew and with high skew.
+            zen_mixes: vec![(0, 0.0), (50, 0.0), (90, 0.0), (0, 0.95), (50, 0.95), (90, 0.95)],
+            ratios: vec![4, 16],
             ..Self::quick(cores)
         }
     }

@@ -49,12 +49,15 @@ pub enum Work {
         /// Threads that run analytical queries.
         olap: usize,
     },
-    /// YCSB of tuples of 1 KB, 16 operations, half of them updates, low skew, beside the long transactions of one
-    /// more client, if any (Zen+ 5.5).
-    Beside {
+    /// YCSB of tuples of 1 KB and transactions of 16 operations (Zen+ 5.1).
+    Zen {
         /// Tuples.
         tuples: u64,
-        /// What these do.
+        /// Percentage of operations that update.
+        updates: u32,
+        /// Skew.
+        theta: f64,
+        /// What the long transactions of one more client do, if any.
         beside: Option<Beside>,
     },
     /// Updates of single rows, beside scans.
@@ -74,10 +77,9 @@ pub const SCAN: &str = "table_scan";
 /// Bytes of a YCSB tuple (TB-Collect 5.1).
 const TUPLE_BYTES: u32 = 100;
 
-/// Bytes of one of Zen+'s tuples, its operations in a transaction, and its low skew (5.1).
+/// Bytes of one of Zen+'s tuples, and its operations in a transaction (5.1).
 const ZEN_TUPLE_BYTES: u32 = 1000;
 const ZEN_OPS: u32 = 16;
-const ZEN_LOW_SKEW: f64 = 0.6;
 
 impl Work {
     /// Runs it. Passes each record to `each`.
@@ -109,9 +111,9 @@ impl Work {
                 let mixed = Ycsb { long_share, long_ops, ..ycsb(tuples, ops, 50, theta) };
                 run_all(&mixed, settings, context, each)
             }
-            Work::Beside { tuples, beside } => {
+            Work::Zen { tuples, updates, theta, beside } => {
                 let zen =
-                    Ycsb { tuple_bytes: ZEN_TUPLE_BYTES, beside, ..ycsb(tuples, ZEN_OPS, 50, ZEN_LOW_SKEW) };
+                    Ycsb { tuple_bytes: ZEN_TUPLE_BYTES, beside, ..ycsb(tuples, ZEN_OPS, updates, theta) };
                 run_all(&zen, settings, context, each)
             }
             Work::Kv { tuples, theta, scans } => {
@@ -125,7 +127,7 @@ impl Work {
     pub fn readers(&self) -> usize {
         match self {
             Work::Ch { olap, .. } => *olap,
-            Work::Beside { beside, .. } => usize::from(beside.is_some()),
+            Work::Zen { beside, .. } => usize::from(beside.is_some()),
             _ => 0,
         }
     }
@@ -141,14 +143,14 @@ impl Work {
                 "ycsb --tuples {tuples} --ops {ops} --updates 50 --theta {theta} --long-share {long_share} --long-ops {long_ops}"
             ),
             Work::Ch { warehouses, olap } => format!("ch --warehouses {warehouses} --olap {olap}"),
-            Work::Beside { tuples, beside } => {
+            Work::Zen { tuples, updates, theta, beside } => {
                 let beside = match beside {
                     None => String::new(),
                     Some(Beside::Scans(rows)) => format!(" --beside scans:{rows}"),
                     Some(Beside::Updates(rows)) => format!(" --beside updates:{rows}"),
                 };
                 format!(
-                    "ycsb --tuples {tuples} --tuple-bytes {ZEN_TUPLE_BYTES} --ops {ZEN_OPS} --updates 50 --theta {ZEN_LOW_SKEW}{beside}"
+                    "ycsb --tuples {tuples} --tuple-bytes {ZEN_TUPLE_BYTES} --ops {ZEN_OPS} --updates {updates} --theta {theta}{beside}"
                 )
             }
             Work::Kv { tuples, theta, scans } => {
@@ -173,7 +175,7 @@ impl Work {
             Work::Ycsb { tuples, .. } | Work::Mixed { tuples, .. } | Work::Kv { tuples, .. } => {
                 0.4 + 1e-6 * tuples as f64
             }
-            Work::Beside { tuples, .. } => 0.4 + 3e-6 * tuples as f64,
+            Work::Zen { tuples, .. } => 0.4 + 3e-6 * tuples as f64,
         }
     }
 }

@@ -4,6 +4,7 @@
 //! count. Absolute numbers from another machine do not.
 
 mod claim;
+mod designs;
 mod help;
 mod sias;
 mod steam;

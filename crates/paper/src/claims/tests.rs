@@ -269,8 +269,8 @@ fn frequency_needs_its_factor() {
 
 #[test]
 fn long_transactions_may_cost_so_much_and_must_commit() {
-    let beside = |run: &RunSpec| matches!(run.work, Work::Beside { beside: Some(_), .. });
-    let updates = |run: &RunSpec| matches!(run.work, Work::Beside { beside: Some(Beside::Updates(_)), .. });
+    let beside = |run: &RunSpec| matches!(run.work, Work::Zen { beside: Some(_), .. });
+    let updates = |run: &RunSpec| matches!(run.work, Work::Zen { beside: Some(Beside::Updates(_)), .. });
     let as_published = |run: &RunSpec| match (beside(run), updates(run)) {
         (false, _) => 1000.0,
         (true, false) => 890.0,
@@ -284,15 +284,42 @@ fn long_transactions_may_cost_so_much_and_must_commit() {
 }
 
 #[test]
-fn ten_protocols_can_fail_and_not_confirm() {
-    let judgement = verdict("ZN-23", |_| 1000.0);
-    assert_eq!(judgement.verdict, Verdict::CannotBeJudged);
-    assert_eq!(judgement.count(Outcome::Held), size().protocols.len());
-    let stuck = |run: &RunSpec| if run.protocol == Some("silo") { 0.0 } else { 1000.0 };
+fn designs_are_compared_one_by_one() {
+    let on = |run: &RunSpec, design: &str| run.medium.contains(&format!("+{design}:"));
+    let published = |run: &RunSpec| if on(run, "zen") { 1000.0 } else { 600.0 };
+    let equal_to_one = |run: &RunSpec| if on(run, "mmdb") { 1020.0 } else { published(run) };
+    let one_is_faster = |run: &RunSpec| if on(run, "foedus") { 1100.0 } else { published(run) };
+    for name in ["ZN-8", "ZN-20"] {
+        assert_eq!(verdict(name, published).verdict, Verdict::Holds, "{name}");
+        assert_eq!(verdict(name, one_is_faster).verdict, Verdict::DoesNotHold, "{name}");
+    }
+    assert_eq!(verdict("ZN-8", equal_to_one).verdict, Verdict::Holds, "1.0 times is claimed");
+    assert_eq!(verdict("ZN-20", equal_to_one).verdict, Verdict::DoesNotHold);
+    let judgement = verdict("ZN-20", one_is_faster);
+    assert!(judgement.reason.contains("1:4: zen is 0.91x (0.91x to 0.91x) foedus"), "{}", judgement.reason);
+    let full = claim("ZN-8").runs(&Size::full(2));
+    let keys: HashSet<_> = full.iter().map(RunSpec::key).collect();
+    assert_eq!((keys.len(), full.len()), (48, 48), "six mixes and skews, two ratios, four designs");
+}
+
+#[test]
+fn ten_protocols_can_fail_on_each_design() {
+    let faster = |run: &RunSpec| if run.medium.contains("+zen:") { 1000.0 } else { 700.0 };
+    let judgement = verdict("ZN-23", faster);
+    assert_eq!(judgement.verdict, Verdict::CannotBeJudged, "runs of this size leave some out");
+    assert_eq!(judgement.count(Outcome::Held), 2 * (size().protocols.len() + 1));
+    let stuck = |run: &RunSpec| if run.protocol == Some("silo") { 0.0 } else { faster(run) };
     assert_eq!(verdict("ZN-23", stuck).verdict, Verdict::DoesNotHold);
-    let all: Vec<_> = pantile_protocols::all().iter().map(|protocol| protocol.name()).collect();
-    let runs = claim("ZN-23").runs(&Size::full(2));
-    assert_eq!(runs.iter().filter_map(|run| run.protocol).collect::<Vec<_>>(), all);
+    assert_eq!(verdict("ZN-23", |run| 1.0 / faster(run)).verdict, Verdict::DoesNotHold);
+    let full = Size::full(2);
+    let claim = claim("ZN-23");
+    let mut results = Results::default();
+    for run in claim.runs(&full) {
+        (1..=3).for_each(|repetition| results.add(&run.key(), repetition, at(faster(&run))));
+    }
+    assert_eq!(claim.judge(&results, &full).judgement.verdict, Verdict::Holds);
+    let names: HashSet<_> = claim.runs(&full).iter().filter_map(|run| run.protocol).collect();
+    assert_eq!(names, pantile_protocols::all().iter().map(|protocol| protocol.name()).collect());
 }
 
 #[test]

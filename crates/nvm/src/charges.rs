@@ -1,0 +1,135 @@
+//! What engines of other designs would do on the memory in place of ours: a model of their costs.
+
+use super::clock::Clock;
+use super::design::{Design, Kind};
+use super::dram_cache::{DramCache, spread};
+use super::model::{Lane, Model};
+
+/// Bytes of a page of [`Kind::Foedus`].
+const PAGE_BYTES: u64 = 4096;
+
+/// Bytes of what an engine keeps beside each tuple for its concurrency control.
+const METADATA_BYTES: u64 = 64;
+
+/// A design at work.
+#[derive(Debug)]
+pub(crate) struct AtWork {
+    design: Design,
+    cache: DramCache,
+}
+
+/// What a read has to pay.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Read {
+    /// Units that DRAM and the CPU's caches did not have.
+    pub(crate) missed: u64,
+    /// Picoseconds waited.
+    pub(crate) waited: u64,
+    /// Fences made, and units written.
+    pub(crate) fences: u64,
+    pub(crate) written: u64,
+}
+
+impl AtWork {
+    /// Over a device with units of this many bytes.
+    pub(crate) fn new(design: Design, unit_bytes: u64) -> Self {
+        let piece = match design.kind {
+            Kind::Zen | Kind::Wbl => unit_bytes,
+            Kind::Mmdb | Kind::Foedus => PAGE_BYTES,
+        };
+        Self { design, cache: DramCache::new(piece) }
+    }
+
+    /// The medium has this many bytes.
+    pub(crate) fn grown(&self, len: u64) {
+        self.cache.resize(len / u64::from(self.design.ratio));
+    }
+
+    /// Whether a part of a database in memory is in DRAM: pages are spread evenly.
+    fn is_in_dram(&self, offset: u64) -> bool {
+        let page = offset / PAGE_BYTES;
+        spread(page).is_multiple_of(u64::from(self.design.ratio))
+    }
+
+    /// A content is read.
+    pub(crate) fn read<C: Clock>(&self, model: &Model<C>, offset: u64, len: u64) -> Read {
+        let mut read = Read::default();
+        match self.design.kind {
+            Kind::Zen | Kind::Foedus => self.fetch(model, offset, len, &mut read),
+            Kind::Wbl => {
+                self.fetch(model, offset, len, &mut read);
+                self.persist_metadata(model, offset, &mut read);
+            }
+            Kind::Mmdb if self.is_in_dram(offset) => {}
+            Kind::Mmdb => {
+                let cost = model.read(offset, len);
+                (read.missed, read.waited) = (cost.missed, cost.waited);
+                // Where the CPU has the tuple, what is written to it stays there, too.
+                if cost.missed > 0 {
+                    let now = model.now();
+                    read.written += model.with_lane(|lane| model.evict(lane, now, offset, METADATA_BYTES));
+                }
+            }
+        }
+        read
+    }
+
+    /// Reads what is not in DRAM, and copies it there.
+    fn fetch<C: Clock>(&self, model: &Model<C>, offset: u64, len: u64, read: &mut Read) {
+        for piece in self.cache.pieces(offset, len) {
+            if !self.cache.touch(piece) {
+                let cost = model.read(piece.start, piece.bytes);
+                read.missed += cost.missed;
+                read.waited += cost.waited + model.copy_to_dram(piece.bytes);
+            }
+        }
+    }
+
+    /// Writes the metadata of the tuple at `offset` and waits until they are durable.
+    fn persist_metadata<C: Clock>(&self, model: &Model<C>, offset: u64, read: &mut Read) {
+        let now = model.now();
+        let written = model.with_lane(|lane| {
+            // Reads and writes of a tuple look at it more than once in a row.
+            let is_another = lane.metadata_of.replace(offset) != Some(offset);
+            is_another.then(|| model.flush(lane, now, offset, METADATA_BYTES))
+        });
+        if let Some(written) = written {
+            read.written += written;
+            read.fences += 1;
+            read.waited += model.fence();
+        }
+    }
+
+    /// Something was written, in DRAM first where there are copies.
+    pub(crate) fn written(&self, offset: u64, len: u64) {
+        if self.design.kind != Kind::Mmdb {
+            for piece in self.cache.pieces(offset, len) {
+                let _ = self.cache.touch(piece);
+            }
+        }
+    }
+
+    /// Something that was written is made durable. Returns the units written.
+    pub(crate) fn flush<C: Clock>(
+        &self,
+        model: &Model<C>,
+        lane: &mut Lane,
+        now: u64,
+        offset: u64,
+        len: u64,
+    ) -> u64 {
+        let is_volatile = match self.design.kind {
+            Kind::Zen | Kind::Wbl => return model.flush(lane, now, offset, len),
+            Kind::Mmdb => !self.is_in_dram(offset),
+            Kind::Foedus => true,
+        };
+        let logged = model.log(lane, now, len);
+        // A volatile tuple is written when the CPU evicts it, and a snapshot in the background: nobody waits
+        // for that, but the device is busy.
+        logged + if is_volatile { model.evict(lane, now, offset, len) } else { 0 }
+    }
+}
+
+#[cfg(test)]
+#[path = "charges_test.rs"]
+mod tests;

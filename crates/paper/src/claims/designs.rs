@@ -1,0 +1,223 @@
+//! Zen+: its design beside those of three other engines for persistent memory (5.2, 5.4).
+
+use pantile_bench::settings::OWN_PROTOCOL;
+
+use super::Finding;
+use super::help::{TB, grouped, need, tpcc};
+use crate::figure::{Figure, Point, Series};
+use crate::numbers::{Outcome, figure, times};
+use crate::results::{Results, throughput};
+use crate::size::Size;
+use crate::spec::RunSpec;
+use crate::verdict::Rule;
+use crate::workload::Work;
+
+/// The design that is proposed.
+const ZEN: &str = "zen";
+const OTHERS: [&str; 3] = ["mmdb", "wbl", "foedus"];
+
+/// Emulated memories that charge the costs of a design, with that many times the bytes of DRAM.
+const MEMORIES: [(&str, u32, &str); 8] = [
+    (ZEN, 4, "nvm:optane-40+zen:4"),
+    ("mmdb", 4, "nvm:optane-40+mmdb:4"),
+    ("wbl", 4, "nvm:optane-40+wbl:4"),
+    ("foedus", 4, "nvm:optane-40+foedus:4"),
+    (ZEN, 16, "nvm:optane-40+zen:16"),
+    ("mmdb", 16, "nvm:optane-40+mmdb:16"),
+    ("wbl", 16, "nvm:optane-40+wbl:16"),
+    ("foedus", 16, "nvm:optane-40+foedus:16"),
+];
+
+/// The share of another throughput from which on a claim of "1.0 times" is met.
+const AS_FAST: f64 = 0.95;
+
+/// The ratio of most figures of the publication.
+const FIRST_RATIO: u32 = 4;
+
+/// The run on a design with a ratio.
+fn on(run: &RunSpec, design: &str, ratio: u32) -> Option<RunSpec> {
+    let (.., memory) = MEMORIES.iter().find(|(name, times, _)| *name == design && *times == ratio)?;
+    Some(run.clone().on(memory))
+}
+
+/// The run on each design, with each ratio.
+fn on_each(run: &RunSpec, size: &Size) -> Vec<RunSpec> {
+    let memories = MEMORIES.iter().filter(|(_, ratio, _)| size.ratios.contains(ratio));
+    memories.map(|(.., memory)| run.clone().on(memory)).collect()
+}
+
+/// YCSB with this share of updates and this skew.
+fn ycsb(size: &Size, (updates, theta): (u32, f64)) -> RunSpec {
+    let work = Work::Zen { tuples: size.zen_tuples, updates, theta, beside: None };
+    RunSpec::new(work, TB, size.cores, half(size.pace))
+}
+
+/// These are many runs.
+fn half((warmup, seconds): (f64, f64)) -> (f64, f64) {
+    (warmup / 2.0, seconds / 2.0)
+}
+
+fn tpcc_run(size: &Size) -> RunSpec {
+    let (warmup, seconds) = half(size.pace);
+    RunSpec { warmup, seconds, ..tpcc(size, TB) }
+}
+
+pub fn ycsb_runs(size: &Size) -> Vec<RunSpec> {
+    size.zen_mixes.iter().flat_map(|mix| on_each(&ycsb(size, *mix), size)).collect()
+}
+
+pub fn tpcc_runs(size: &Size) -> Vec<RunSpec> {
+    on_each(&tpcc_run(size), size)
+}
+
+pub fn judge_ycsb(results: &Results, size: &Size) -> Finding {
+    let mut rule = Rule::default();
+    need(&mut rule, results, ycsb_runs(size));
+    let mut told = Told::default();
+    for ratio in &size.ratios {
+        for (updates, theta) in &size.zen_mixes {
+            let run = ycsb(size, (*updates, *theta));
+            let place = format!("1:{ratio}, {updates} % updates, skew {theta}: ");
+            told.compare(&mut rule, results, &run, *ratio, &place, AS_FAST);
+        }
+    }
+    if !size.settles && !rule.is_refuted() {
+        rule.lack("the data of runs of this size is hardly larger than the caches of a processor");
+    }
+    let mut skews: Vec<_> = size.zen_mixes.iter().map(|(_, theta)| *theta).collect();
+    skews.dedup();
+    let figures = size.ratios.iter().flat_map(|ratio| skews.iter().map(move |theta| (*ratio, *theta)));
+    let figures = figures.map(|(ratio, theta)| {
+        let mixes: Vec<_> = size.zen_mixes.iter().filter(|mix| mix.1 == theta).collect();
+        let runs: Vec<_> = mixes.iter().map(|mix| ycsb(size, **mix)).collect();
+        let names = mixes.iter().map(|mix| format!("{} %", mix.0)).collect();
+        let title = format!("YCSB on four designs, memory {ratio} times DRAM, skew {theta}");
+        plot(results, &title, names, "updates", &runs, ratio)
+    });
+    let figures = figures.collect();
+    Finding::of(rule, "transactions/s", told.text(), figures)
+}
+
+pub fn judge_tpcc(results: &Results, size: &Size) -> Finding {
+    let mut rule = Rule::default();
+    need(&mut rule, results, tpcc_runs(size));
+    let run = tpcc_run(size);
+    let mut told = Told::default();
+    for ratio in &size.ratios {
+        told.compare(&mut rule, results, &run, *ratio, &format!("1:{ratio}: "), 1.0);
+    }
+    let figures = size.ratios.iter().map(|ratio| {
+        let title = format!("TPC-C on four designs, memory {ratio} times DRAM");
+        plot(results, &title, vec!["TPC-C".into()], "workload", std::slice::from_ref(&run), *ratio)
+    });
+    let figures = figures.collect();
+    Finding::of(rule, "transactions/s", told.text(), figures)
+}
+
+/// The least and the most by which zen is faster than each of the others.
+#[derive(Default)]
+struct Told([Option<(f64, f64)>; OTHERS.len()]);
+
+impl Told {
+    /// Requires that zen has `least` times the throughput of each of the others.
+    fn compare(
+        &mut self,
+        rule: &mut Rule,
+        results: &Results,
+        run: &RunSpec,
+        ratio: u32,
+        place: &str,
+        least: f64,
+    ) {
+        for (other, seen) in OTHERS.iter().zip(&mut self.0) {
+            let (Some(zen), Some(run)) = (on(run, ZEN, ratio), on(run, other, ratio)) else { continue };
+            let by = results.quotient(&zen, &run, &throughput);
+            if let Some(by) = &by {
+                let (low, high) = seen.unwrap_or((by.median, by.median));
+                *seen = Some((low.min(by.median), high.max(by.median)));
+            }
+            rule.compare(&format!("{place}zen"), other, by, |by| by.is_above(least));
+        }
+    }
+
+    fn text(&self) -> String {
+        let seen = OTHERS.iter().zip(&self.0).filter_map(|(other, seen)| seen.map(|seen| (other, seen)));
+        let told: Vec<_> = seen
+            .map(|(other, (low, high))| match times(low) == times(high) {
+                true => format!("{} {other}", times(low)),
+                false => format!("{} to {} {other}", times(low), times(high)),
+            })
+            .collect();
+        if told.is_empty() { String::new() } else { format!("zen is {}", told.join(", ")) }
+    }
+}
+
+/// Bars for the throughput of the runs on each design.
+fn plot(results: &Results, title: &str, names: Vec<String>, x: &str, runs: &[RunSpec], ratio: u32) -> Figure {
+    let designs = [ZEN].into_iter().chain(OTHERS);
+    let series = designs.map(|design| {
+        let points = runs.iter().enumerate().filter_map(|(n, run)| {
+            Some(Point::measured(n as f64, results.spread(&on(run, design, ratio)?, &throughput)?))
+        });
+        Series::measured(design, points.collect())
+    });
+    let series = series.filter(|series| !series.points.is_empty()).collect();
+    grouped(title, names, x, "transactions/s, nvm:optane-40", series)
+}
+
+/// The published workload of the protocols: 16 operations, half of them updates, high skew.
+fn skewed(size: &Size) -> RunSpec {
+    ycsb(size, (50, 0.95))
+}
+
+/// The engine's own protocol and the others.
+fn protocols(size: &Size) -> Vec<RunSpec> {
+    let own = skewed(size);
+    let others: Vec<_> = size.protocols.iter().map(|name| own.clone().under(name)).collect();
+    [own].into_iter().chain(others).collect()
+}
+
+pub fn under_each(size: &Size) -> Vec<RunSpec> {
+    let on_both = |run: &RunSpec| [ZEN, OTHERS[0]].map(|design| on(run, design, FIRST_RATIO));
+    protocols(size).iter().flat_map(on_both).flatten().collect()
+}
+
+pub fn judge_protocols(results: &Results, size: &Size) -> Finding {
+    let mut rule = Rule::default();
+    need(&mut rule, results, under_each(size));
+    let name = |run: &RunSpec| run.protocol.unwrap_or(OWN_PROTOCOL);
+    let mut told = Vec::new();
+    let runs = protocols(size);
+    for run in &runs {
+        let [zen, mmdb] = [ZEN, OTHERS[0]].map(|design| on(run, design, FIRST_RATIO));
+        let (Some(zen), Some(mmdb)) = (zen, mmdb) else { continue };
+        if let Some(speed) = results.spread(&zen, &throughput) {
+            let commits = speed.median > 0.0;
+            let outcome = if commits { Outcome::Held } else { Outcome::Refuted };
+            rule.require(
+                outcome,
+                format!("{} commits {} transactions per second", name(run), figure(speed.median)),
+            );
+            if !commits {
+                continue;
+            }
+        }
+        let by = results.quotient(&zen, &mmdb, &throughput);
+        if let Some(by) = &by {
+            told.push(format!("{} {}", name(run), times(by.median)));
+        }
+        rule.larger(&format!("{} on zen", name(run)), "on mmdb", by);
+    }
+    let left = pantile_protocols::all().len() - size.protocols.len();
+    if left > 0 && !rule.is_refuted() {
+        rule.lack(format!("runs of this size leave out {left} of the ten"));
+    }
+    let names = runs.iter().map(|run| name(run).to_owned()).collect();
+    let title = "YCSB under ten concurrency controls and the engine's own";
+    let plot = plot(results, title, names, "protocol", &runs, FIRST_RATIO);
+    let ours = match told.is_empty() {
+        true => String::new(),
+        false => format!("throughput on zen against mmdb: {}", told.join(", ")),
+    };
+    Finding::of(rule, "transactions/s", ours, vec![plot])
+}
