@@ -146,8 +146,8 @@ impl Registry {
     /// A registry without running transactions.
     pub fn new(clock: Clock) -> Self {
         // All that was found on the medium is below, and a safe reader that finds nothing better sees it: one
-        // that begins beside the very first transaction. One has to be subtracted from it.
-        let start = Timestamp::new(clock.start(), 0).get().max(1);
+        // that begins beside the very first transaction. It reads just below, which must not look like a free slot.
+        let start = Timestamp::new(clock.start(), 0).get().max(ENTERING + 2);
         let slots = (0..TRANSACTION_SLOTS)
             .map(|_| SlotState {
                 active: AtomicU64::new(FREE),

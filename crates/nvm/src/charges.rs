@@ -8,14 +8,18 @@ use super::model::{Lane, Model};
 /// Bytes of a page of [`Kind::Foedus`].
 const PAGE_BYTES: u64 = 4096;
 
-/// Bytes of what an engine keeps beside each tuple for its concurrency control.
+/// Bytes of what an engine keeps beside each tuple for its concurrency control: a line.
 const METADATA_BYTES: u64 = 64;
+
+/// Reads as short as this are looks of the engine at a header, for its own purposes.
+const HEADER_BYTES: u64 = 24;
 
 /// A design at work.
 #[derive(Debug)]
 pub(crate) struct AtWork {
     design: Design,
-    cache: DramCache,
+    /// Of designs with copies in DRAM.
+    cache: Option<DramCache>,
 }
 
 /// What a read has to pay.
@@ -34,15 +38,17 @@ impl AtWork {
     /// Over a device with units of this many bytes.
     pub(crate) fn new(design: Design, unit_bytes: u64) -> Self {
         let piece = match design.kind {
-            Kind::Zen | Kind::Wbl => unit_bytes,
-            Kind::Mmdb | Kind::Foedus => PAGE_BYTES,
+            Kind::Zen | Kind::Wbl => Some(unit_bytes),
+            Kind::Foedus => Some(PAGE_BYTES),
+            Kind::Mmdb => None,
         };
-        Self { design, cache: DramCache::new(piece) }
+        Self { design, cache: piece.map(DramCache::new) }
     }
 
     /// The medium has this many bytes.
     pub(crate) fn grown(&self, len: u64) {
-        self.cache.resize(len / u64::from(self.design.ratio));
+        let bytes = len / u64::from(self.design.ratio);
+        self.cache.iter().for_each(|cache| cache.resize(bytes));
     }
 
     /// Whether a part of a database in memory is in DRAM: pages are spread evenly.
@@ -58,16 +64,19 @@ impl AtWork {
             Kind::Zen | Kind::Foedus => self.fetch(model, offset, len, &mut read),
             Kind::Wbl => {
                 self.fetch(model, offset, len, &mut read);
-                self.persist_metadata(model, offset, &mut read);
+                if len > HEADER_BYTES {
+                    self.persist_metadata(model, offset, &mut read);
+                }
             }
             Kind::Mmdb if self.is_in_dram(offset) => {}
             Kind::Mmdb => {
                 let cost = model.read(offset, len);
                 (read.missed, read.waited) = (cost.missed, cost.waited);
                 // Where the CPU has the tuple, what is written to it stays there, too.
-                if cost.missed > 0 {
+                if cost.missed > 0 && len > HEADER_BYTES {
                     let now = model.now();
-                    read.written += model.with_lane(|lane| model.evict(lane, now, offset, METADATA_BYTES));
+                    read.written +=
+                        model.with_lane(|lane| model.evict(lane, now, line(offset), METADATA_BYTES));
                 }
             }
         }
@@ -76,8 +85,9 @@ impl AtWork {
 
     /// Reads what is not in DRAM, and copies it there.
     fn fetch<C: Clock>(&self, model: &Model<C>, offset: u64, len: u64, read: &mut Read) {
-        for piece in self.cache.pieces(offset, len) {
-            if !self.cache.touch(piece) {
+        let Some(cache) = &self.cache else { return };
+        for piece in cache.pieces(offset, len) {
+            if !cache.touch(piece) {
                 let cost = model.read(piece.start, piece.bytes);
                 read.missed += cost.missed;
                 read.waited += cost.waited + model.copy_to_dram(piece.bytes);
@@ -91,7 +101,7 @@ impl AtWork {
         let written = model.with_lane(|lane| {
             // Reads and writes of a tuple look at it more than once in a row.
             let is_another = lane.metadata_of.replace(offset) != Some(offset);
-            is_another.then(|| model.flush(lane, now, offset, METADATA_BYTES))
+            is_another.then(|| model.flush(lane, now, line(offset), METADATA_BYTES))
         });
         if let Some(written) = written {
             read.written += written;
@@ -102,9 +112,9 @@ impl AtWork {
 
     /// Something was written, in DRAM first where there are copies.
     pub(crate) fn written(&self, offset: u64, len: u64) {
-        if self.design.kind != Kind::Mmdb {
-            for piece in self.cache.pieces(offset, len) {
-                let _ = self.cache.touch(piece);
+        if let Some(cache) = &self.cache {
+            for piece in cache.pieces(offset, len) {
+                let _ = cache.touch(piece);
             }
         }
     }
@@ -128,6 +138,11 @@ impl AtWork {
         // for that, but the device is busy.
         logged + if is_volatile { model.evict(lane, now, offset, len) } else { 0 }
     }
+}
+
+/// The first byte of a line.
+fn line(offset: u64) -> u64 {
+    offset / METADATA_BYTES * METADATA_BYTES
 }
 
 #[cfg(test)]

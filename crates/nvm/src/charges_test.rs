@@ -76,6 +76,15 @@ fn nobody_waits_for_what_is_evicted_but_the_next() {
     assert_eq!(bench.write(0, 1024), (8, one), "the log");
     let (_, second) = bench.write(1 << 20, 1024);
     assert_eq!(second, 2 * one, "the snapshot of the first, and the log");
+    // Nor does a commit of several parts wait for its own.
+    let of_parts = Bench::new(Kind::Foedus, 4);
+    of_parts.model.with_lane(|lane| {
+        for offset in [0, 1 << 20, 2 << 20] {
+            of_parts.design.flush(&of_parts.model, lane, 0, offset, 1024);
+        }
+    });
+    of_parts.model.fence();
+    assert_eq!(of_parts.clock.now(), 3 * one);
 }
 
 #[test]
@@ -88,6 +97,8 @@ fn wbl_makes_metadata_durable_at_each_read() {
     let again = bench.read(8192, 1024);
     assert_eq!((again.missed, again.fences), (0, 1), "its copy is in DRAM, its metadata are not");
     assert_eq!(bench.write(2 << 20, 1024).0, 4);
+    assert_eq!(bench.read(3 << 20, HEADER_BYTES).fences, 0, "the engine's own look");
+    assert_eq!(bench.read((4 << 20) + 248, 1024).written, 1, "a line, wherever the tuple begins");
 }
 
 #[test]

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 /// Pieces of which one makes room for a new one.
 const WAYS: usize = 8;
 
-/// Most pieces: 64 GiB of 256 bytes.
-const MOST: usize = 1 << 28;
+/// Most pieces: 8 GiB of 256 bytes.
+const MOST: usize = 1 << 25;
 
 /// Set in a tag when its piece is used, and cleared when the hand of the clock passes.
 const USED: u64 = 1;
@@ -40,10 +40,16 @@ impl DramCache {
     pub(crate) fn resize(&self, bytes: u64) {
         let sets = (bytes / self.piece_bytes) as usize / WAYS;
         let sets = sets.clamp(1, MOST / WAYS);
-        // Others fall into other sets afterwards, so that small changes are not worth it.
-        if sets.abs_diff(self.sets.load(Ordering::Relaxed)) > sets / 16 {
-            self.sets.store(sets, Ordering::Relaxed);
-        }
+        self.sets.store(sets, Ordering::Relaxed);
+    }
+
+    /// The set of a piece. Few pieces come into another set when there are more or fewer sets (linear hashing).
+    fn set(&self, number: u64) -> &[AtomicU64] {
+        let sets = self.sets.load(Ordering::Relaxed).max(1);
+        let all = sets.next_power_of_two();
+        let hash = spread(number) as usize;
+        let set = Some(hash & (all - 1)).filter(|set| *set < sets).unwrap_or(hash & (all / 2 - 1));
+        &self.tags[set * WAYS..][..WAYS]
     }
 
     /// The pieces that these bytes lie in.
@@ -55,10 +61,8 @@ impl DramCache {
 
     /// Uses a piece. Returns whether it was there; it is afterwards.
     pub(crate) fn touch(&self, piece: Piece) -> bool {
-        let sets = self.sets.load(Ordering::Relaxed);
         let number = piece.start / piece.bytes;
-        let set = ((u128::from(spread(number)) * sets as u128) >> 64) as usize;
-        let tags = &self.tags[set * WAYS..][..WAYS];
+        let tags = self.set(number);
         let wanted = (number + 1) << 1;
         let is_wanted = |tag: &&AtomicU64| tag.load(Ordering::Relaxed) & !USED == wanted;
         if let Some(tag) = tags.iter().find(is_wanted) {
@@ -68,10 +72,10 @@ impl DramCache {
             return true;
         }
         // The hand begins anywhere, and gives each piece that was used one more turn.
-        let hand = spread(wanted) as usize;
+        let hand = spread(wanted) as usize % WAYS;
         let order = (0..WAYS).map(|n| &tags[(hand + n) % WAYS]);
         let mut unused = order.filter(|tag| tag.fetch_and(!USED, Ordering::Relaxed) & USED == 0);
-        let victim = unused.next().unwrap_or(&tags[hand % WAYS]);
+        let victim = unused.next().unwrap_or(&tags[hand]);
         victim.store(wanted | USED, Ordering::Relaxed);
         false
     }
@@ -114,6 +118,15 @@ mod tests {
         assert_eq!(touch(&cache, 1000, 300), 3, "of the pieces at 768, 1,024 and 1,280");
         assert_eq!(touch(&cache, 1000, 300), 0);
         assert_eq!(touch(&cache, 768, 1024), 1, "its end was not there");
+    }
+
+    #[test]
+    fn most_of_it_stays_when_it_grows() {
+        let cache = cache(4096);
+        assert_eq!((0..1024).map(|n| touch(&cache, n * PIECE, PIECE)).sum::<usize>(), 1024);
+        cache.resize(4096 * PIECE * 17 / 16);
+        let lost: usize = (0..1024).map(|n| touch(&cache, n * PIECE, PIECE)).sum();
+        assert!(lost < 128, "{lost} of 1,024");
     }
 
     #[test]

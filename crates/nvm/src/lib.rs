@@ -69,12 +69,16 @@
 //! model of costs and no second engine: nothing is lost or recovered in another way. What it leaves
 //! out favours the three designs that Zen is compared with:
 //! - *mmdb*: no checkpoints. A log record is as long as what is written of the tuple. Metadata of a
-//!   tuple that the CPU has cached is not written, and evicting a tuple never makes anyone wait.
-//! - *wbl*: no log entries. Metadata that lies behind one another in a unit is written once as long as
+//!   tuple that the CPU has cached is not written, and no commit waits for what it evicts itself, only
+//!   for what was evicted before it.
+//! - *wbl*: no log entries. Metadata that lie beside one another in a unit are written once as long as
 //!   the unit is in the write-combining buffer. Several looks at one tuple in a row count as one.
 //! - *foedus*: a new snapshot is written once for each byte that was logged, though FOEDUS writes whole
-//!   pages, and by nobody that a transaction waits for. No page is ever written back when it is evicted.
+//!   pages, and again no commit waits for its own. No page is ever written back when it is evicted.
 //! - Copies in DRAM are charged DRAM's bandwidth for storing them and nothing for finding them.
+//!
+//! What the engine writes for itself (copies of its collector, a line for each block, state records) is
+//! charged as if the design wrote it, too: that is little, but *mmdb* and *foedus* pay twice for it.
 
 // Storing through a mapping, and a place for each thread without a lock, need
 // `unsafe`. Every block names what makes it sound.

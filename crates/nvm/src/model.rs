@@ -19,6 +19,9 @@ const READ_DEBT_PS: u64 = 300_000;
 /// Where the logs of designs with a log are taken to be: beyond all media.
 const LOG_AT: u64 = 1 << 56;
 
+/// A thread that makes no fences gives the device this many evicted units at once, more than a commit of a workload has.
+const EVICTED_TOGETHER: u64 = 1024;
+
 /// What the device and the CPU keep for one thread.
 #[derive(Debug)]
 pub(crate) struct Lane {
@@ -34,6 +37,8 @@ pub(crate) struct Lane {
     pub(crate) metadata_of: Option<u64>,
     /// Bytes that it has logged, of a design with a log.
     logged: u64,
+    /// Units that the device has to write, and that nobody waits for.
+    evicted: u64,
 }
 
 impl Lane {
@@ -46,6 +51,7 @@ impl Lane {
             streamed: 0..0,
             metadata_of: None,
             logged: 0,
+            evicted: 0,
         }
     }
 
@@ -137,14 +143,32 @@ impl<C: Clock> Model<C> {
 
     /// Gives flushed bytes to the device at time `now`; returns the units written.
     pub(crate) fn flush(&self, lane: &mut Lane, now: u64, offset: u64, len: u64) -> u64 {
-        let (written, done_at) = self.write(lane, now, offset, len);
-        lane.done_at = lane.done_at.max(done_at);
+        let (first, last) = self.units(offset, len);
+        let written = lane.buffer.insert(first, last);
+        if written > 0 {
+            let done_at = self.occupy(now, self.write_time(written));
+            lane.done_at = lane.done_at.max(Some(done_at));
+        }
         written
     }
 
-    /// The same for bytes that reach the device at some time, and for which no fence waits.
+    /// The same for bytes that reach the device at some time, at the latest behind the thread's next fence, which
+    /// does not wait for them. Those of later fences do.
     pub(crate) fn evict(&self, lane: &mut Lane, now: u64, offset: u64, len: u64) -> u64 {
-        self.write(lane, now, offset, len).0
+        let (first, last) = self.units(offset, len);
+        let written = lane.buffer.insert(first, last);
+        lane.evicted += written;
+        if lane.evicted >= EVICTED_TOGETHER {
+            self.write_evicted(lane, now);
+        }
+        written
+    }
+
+    fn write_evicted(&self, lane: &mut Lane, now: u64) {
+        let units = std::mem::take(&mut lane.evicted);
+        if units > 0 {
+            self.occupy(now, self.write_time(units));
+        }
     }
 
     /// Gives the device this many bytes at the end of the thread's log; returns the units written.
@@ -152,14 +176,6 @@ impl<C: Clock> Model<C> {
         let at = LOG_AT + lane.logged;
         lane.logged += len;
         self.flush(lane, now, at, len)
-    }
-
-    /// Returns the units written, and when the device will have done them if there are any.
-    #[inline]
-    fn write(&self, lane: &mut Lane, now: u64, offset: u64, len: u64) -> (u64, Option<u64>) {
-        let (first, last) = self.units(offset, len);
-        let written = lane.buffer.insert(first, last);
-        (written, (written > 0).then(|| self.occupy(now, self.write_time(written))))
     }
 
     /// Queues work for the device and returns when it will be done.
@@ -180,7 +196,11 @@ impl<C: Clock> Model<C> {
     /// Waits until the device has done what this thread flushed; gives the
     /// picoseconds that this took.
     pub(crate) fn fence(&self) -> u64 {
-        let done_at = self.with_lane(|lane| lane.done_at.take());
+        let now = self.now();
+        let done_at = self.with_lane(|lane| {
+            self.write_evicted(lane, now);
+            lane.done_at.take()
+        });
         done_at.map_or(0, |done_at| self.clock.wait_until(done_at))
     }
 

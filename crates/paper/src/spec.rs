@@ -122,7 +122,9 @@ impl RunSpec {
 
     /// What it has in common with the runs that it is compared with.
     pub fn group(&self) -> String {
-        self.command(&["*"], 1)
+        // Also with those on the same memory under another design.
+        let memory = self.medium.split_once('+').map_or(self.medium, |(memory, _)| memory);
+        self.clone().on(memory).command(&["*"], 1)
     }
 
     /// The command line that repeats it with each of these collectors.
@@ -256,6 +258,8 @@ mod tests {
         assert!(others.iter().all(|other| other.key() != run.key()));
         assert_eq!(run.group(), others[0].group());
         assert!(others[1..].iter().all(|other| other.group() != run.group()));
+        let designs = ["nvm:optane-40+zen:4", "nvm:optane-40+mmdb:16"].map(|medium| run.clone().on(medium));
+        assert!(designs.iter().all(|design| design.group() == run.group() && design.key() != run.key()));
     }
 
     #[test]

@@ -50,7 +50,7 @@ fn claim(name: &str) -> &'static Claim {
 
 fn size() -> Size {
     // Quick, but for what such runs are too short for.
-    Size { settles: true, ..Size::quick(2) }
+    Size { settles: true, zen_tuples: 200_000, ..Size::quick(2) }
 }
 
 /// A measurement in which every value follows from a speed.

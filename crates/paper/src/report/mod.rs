@@ -84,7 +84,7 @@ impl Report {
 fn commands(runs: &[RunSpec], repetitions: impl Fn(&RunSpec) -> usize) -> Vec<String> {
     let mut groups: Vec<(String, Vec<&RunSpec>)> = Vec::new();
     for run in runs {
-        let group = run.group();
+        let group = run.command(&["*"], 1);
         match groups.iter_mut().find(|(name, _)| *name == group) {
             Some((_, runs)) => runs.push(run),
             None => groups.push((group, vec![run])),
