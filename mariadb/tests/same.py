@@ -255,9 +255,18 @@ def answers(engine, scenario):
         run(session, "USE same")
     found = []
     waiting = {}
+
+    def await_answer(who):
+        if who in waiting:
+            told, thread, answer = waiting.pop(who)
+            thread.join()
+            found.append((told, answer[0]))
+
     for line in scenario.strip().splitlines():
         who, statement = line.strip().split(" ", 1)
         statement = statement.replace("{e}", engine)
+        # A session has one statement at a time.
+        await_answer(who[0])
         # It waits for the other session, and has its answer before its own next statement.
         if who.endswith("&"):
             answer = []
@@ -267,11 +276,9 @@ def answers(engine, scenario):
             time.sleep(0.3)
             waiting[who[0]] = (line.strip(), thread, answer)
             continue
-        if who in waiting:
-            told, thread, answer = waiting.pop(who)
-            thread.join()
-            found.append((told, answer[0]))
         found.append((line.strip(), run(sessions[who], statement)))
+    for who in sessions:
+        await_answer(who)
     run(sessions["a"], "ROLLBACK")
     run(sessions["a"], "DROP DATABASE same")
     for session in sessions.values():
