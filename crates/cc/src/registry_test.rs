@@ -64,7 +64,7 @@ fn the_first_safe_snapshot_is_above_everything_found() {
 }
 
 /// The same while another transaction is just beginning, which hides what the slots would tell. Found as a scan
-/// of no rows in a database that had just been opened (seed 56 of random options, once in some thousand runs).
+/// of no rows in a database that had just been opened (seed 56 of random options, once).
 #[test]
 fn the_first_safe_snapshot_beside_one_that_begins_is_above_everything_found() {
     const HIGHEST: u64 = 100_000;

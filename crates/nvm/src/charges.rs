@@ -3,13 +3,11 @@
 use super::clock::Clock;
 use super::design::{Design, Kind};
 use super::dram_cache::{DramCache, spread};
-use super::model::{Lane, Model};
+use super::model::{Lane, Model, ReadCost};
+use pantile_media::parts::LINE_BYTES;
 
 /// Bytes of a page of [`Kind::Foedus`].
 const PAGE_BYTES: u64 = 4096;
-
-/// Bytes of what an engine keeps beside each tuple for its concurrency control: a line.
-const METADATA_BYTES: u64 = 64;
 
 /// Reads as short as this are looks of the engine at a header, for its own purposes.
 const HEADER_BYTES: u64 = 24;
@@ -20,18 +18,6 @@ pub(crate) struct AtWork {
     design: Design,
     /// Of designs with copies in DRAM.
     cache: Option<DramCache>,
-}
-
-/// What a read has to pay.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Read {
-    /// Units that DRAM and the CPU's caches did not have.
-    pub(crate) missed: u64,
-    /// Picoseconds waited.
-    pub(crate) waited: u64,
-    /// Fences made, and units written.
-    pub(crate) fences: u64,
-    pub(crate) written: u64,
 }
 
 impl AtWork {
@@ -58,8 +44,8 @@ impl AtWork {
     }
 
     /// A content is read.
-    pub(crate) fn read<C: Clock>(&self, model: &Model<C>, offset: u64, len: u64) -> Read {
-        let mut read = Read::default();
+    pub(crate) fn read<C: Clock>(&self, model: &Model<C>, offset: u64, len: u64) -> ReadCost {
+        let mut read = ReadCost::default();
         match self.design.kind {
             Kind::Zen | Kind::Foedus => self.fetch(model, offset, len, &mut read),
             Kind::Wbl => {
@@ -70,13 +56,10 @@ impl AtWork {
             }
             Kind::Mmdb if self.is_in_dram(offset) => {}
             Kind::Mmdb => {
-                let cost = model.read(offset, len);
-                (read.missed, read.waited) = (cost.missed, cost.waited);
+                read = model.read(offset, len);
                 // Where the CPU has the tuple, what is written to it stays there, too.
-                if cost.missed > 0 && len > HEADER_BYTES {
-                    let now = model.now();
-                    read.written +=
-                        model.with_lane(|lane| model.evict(lane, now, line(offset), METADATA_BYTES));
+                if read.missed > 0 && len > HEADER_BYTES {
+                    read.written = model.with_lane(|lane| model.evict(lane, metadata(offset), LINE_BYTES));
                 }
             }
         }
@@ -84,7 +67,7 @@ impl AtWork {
     }
 
     /// Reads what is not in DRAM, and copies it there.
-    fn fetch<C: Clock>(&self, model: &Model<C>, offset: u64, len: u64, read: &mut Read) {
+    fn fetch<C: Clock>(&self, model: &Model<C>, offset: u64, len: u64, read: &mut ReadCost) {
         let Some(cache) = &self.cache else { return };
         for piece in cache.pieces(offset, len) {
             if !cache.touch(piece) {
@@ -96,12 +79,12 @@ impl AtWork {
     }
 
     /// Writes the metadata of the tuple at `offset` and waits until they are durable.
-    fn persist_metadata<C: Clock>(&self, model: &Model<C>, offset: u64, read: &mut Read) {
+    fn persist_metadata<C: Clock>(&self, model: &Model<C>, offset: u64, read: &mut ReadCost) {
         let now = model.now();
         let written = model.with_lane(|lane| {
             // Reads and writes of a tuple look at it more than once in a row.
             let is_another = lane.metadata_of.replace(offset) != Some(offset);
-            is_another.then(|| model.flush(lane, now, line(offset), METADATA_BYTES))
+            is_another.then(|| model.flush(lane, now, metadata(offset), LINE_BYTES))
         });
         if let Some(written) = written {
             read.written += written;
@@ -136,13 +119,13 @@ impl AtWork {
         let logged = model.log(lane, now, len);
         // A volatile tuple is written when the CPU evicts it, and a snapshot in the background: nobody waits
         // for that, but the device is busy.
-        logged + if is_volatile { model.evict(lane, now, offset, len) } else { 0 }
+        logged + if is_volatile { model.evict(lane, offset, len) } else { 0 }
     }
 }
 
-/// The first byte of a line.
-fn line(offset: u64) -> u64 {
-    offset / METADATA_BYTES * METADATA_BYTES
+/// Where an engine keeps what its concurrency control knows of the tuple at `offset`: in one line.
+fn metadata(offset: u64) -> u64 {
+    offset / LINE_BYTES * LINE_BYTES
 }
 
 #[cfg(test)]

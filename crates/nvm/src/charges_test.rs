@@ -21,7 +21,7 @@ impl Bench {
         Self { model: Model::new(&config, DRAM, 2, clock.clone()), clock, design }
     }
 
-    fn read(&self, offset: u64, len: u64) -> Read {
+    fn read(&self, offset: u64, len: u64) -> ReadCost {
         self.design.read(&self.model, offset, len)
     }
 
@@ -45,11 +45,11 @@ fn zen_reads_a_tuple_once_and_writes_it_once() {
     let bench = Bench::new(Kind::Zen, 4);
     let first = bench.read(8192, 1024);
     assert_eq!((first.missed, first.fences, first.written), (4, 0, 0));
-    assert_eq!(bench.read(8192, 1024), Read::default());
+    assert_eq!(bench.read(8192, 1024), ReadCost::default());
     let (units, took) = bench.write(1 << 20, 1024);
     assert_eq!(units, 4);
     assert_eq!(took, bench.model.write_time(4));
-    assert_eq!(bench.read(1 << 20, 1024), Read::default(), "what was written is in DRAM");
+    assert_eq!(bench.read(1 << 20, 1024), ReadCost::default(), "what was written is in DRAM");
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn wbl_makes_metadata_durable_at_each_read() {
     let bench = Bench::new(Kind::Wbl, 4);
     let first = bench.read(8192, 1024);
     assert_eq!((first.missed, first.fences, first.written), (4, 1, 1));
-    assert_eq!(bench.read(8192, 1024), Read::default(), "the same look");
+    assert_eq!(bench.read(8192, 1024), ReadCost::default(), "the same look");
     let _ = bench.read(1 << 20, 1024);
     let again = bench.read(8192, 1024);
     assert_eq!((again.missed, again.fences), (0, 1), "its copy is in DRAM, its metadata are not");
@@ -105,6 +105,6 @@ fn wbl_makes_metadata_durable_at_each_read() {
 fn foedus_reads_pages() {
     let bench = Bench::new(Kind::Foedus, 4);
     assert_eq!(bench.read(4096 + 100, 100).missed, PAGE_BYTES / 256);
-    assert_eq!(bench.read(8000, 192), Read::default(), "the same page");
+    assert_eq!(bench.read(8000, 192), ReadCost::default(), "the same page");
     assert_eq!(bench.read(8000, 193).missed, PAGE_BYTES / 256, "the next one");
 }

@@ -34,20 +34,16 @@ impl ReadCost for Device {
             return;
         }
         self.counters.add(Count::BytesRead, len);
-        let (missed, waited) = match &self.design {
-            None => {
-                let cost = self.model.read(offset, len);
-                (cost.missed, cost.waited)
-            }
-            Some(design) => {
-                let cost = design.read(&self.model, offset, len);
-                self.counters.add(Count::Fences, cost.fences);
-                self.count_written(cost.written);
-                (cost.missed, cost.waited)
-            }
+        let cost = match &self.design {
+            None => self.model.read(offset, len),
+            Some(design) => design.read(&self.model, offset, len),
         };
-        self.counters.add(Count::UnitsRead, missed);
-        self.counters.add(Count::ReadWait, waited);
+        self.counters.add(Count::UnitsRead, cost.missed);
+        self.counters.add(Count::ReadWait, cost.waited);
+        if cost.written + cost.fences > 0 {
+            self.count_written(cost.written);
+            self.counters.add(Count::Fences, cost.fences);
+        }
     }
 }
 

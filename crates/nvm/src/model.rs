@@ -66,12 +66,15 @@ impl Lane {
 }
 
 /// What a read took.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct ReadCost {
     /// Units that were not cached.
     pub(crate) missed: u64,
     /// Picoseconds waited for the device, debts of earlier reads included.
     pub(crate) waited: u64,
+    /// Units written, and fences made, by a design that does so for a read.
+    pub(crate) written: u64,
+    pub(crate) fences: u64,
 }
 
 /// The device: one queue that all threads share, and a lane for each thread.
@@ -143,8 +146,7 @@ impl<C: Clock> Model<C> {
 
     /// Gives flushed bytes to the device at time `now`; returns the units written.
     pub(crate) fn flush(&self, lane: &mut Lane, now: u64, offset: u64, len: u64) -> u64 {
-        let (first, last) = self.units(offset, len);
-        let written = lane.buffer.insert(first, last);
+        let written = self.combine(lane, offset, len);
         if written > 0 {
             let done_at = self.occupy(now, self.write_time(written));
             lane.done_at = lane.done_at.max(Some(done_at));
@@ -152,22 +154,29 @@ impl<C: Clock> Model<C> {
         written
     }
 
+    /// Puts bytes into the buffer; returns the units that were not there.
+    #[inline]
+    fn combine(&self, lane: &mut Lane, offset: u64, len: u64) -> u64 {
+        let (first, last) = self.units(offset, len);
+        lane.buffer.insert(first, last)
+    }
+
     /// The same for bytes that reach the device at some time, at the latest behind the thread's next fence, which
     /// does not wait for them. Those of later fences do.
-    pub(crate) fn evict(&self, lane: &mut Lane, now: u64, offset: u64, len: u64) -> u64 {
-        let (first, last) = self.units(offset, len);
-        let written = lane.buffer.insert(first, last);
+    pub(crate) fn evict(&self, lane: &mut Lane, offset: u64, len: u64) -> u64 {
+        let written = self.combine(lane, offset, len);
         lane.evicted += written;
         if lane.evicted >= EVICTED_TOGETHER {
-            self.write_evicted(lane, now);
+            self.write_evicted(lane);
         }
         written
     }
 
-    fn write_evicted(&self, lane: &mut Lane, now: u64) {
+    fn write_evicted(&self, lane: &mut Lane) {
         let units = std::mem::take(&mut lane.evicted);
+        // Most memories have no design, and reading the clock takes its time.
         if units > 0 {
-            self.occupy(now, self.write_time(units));
+            self.occupy(self.now(), self.write_time(units));
         }
     }
 
@@ -196,9 +205,8 @@ impl<C: Clock> Model<C> {
     /// Waits until the device has done what this thread flushed; gives the
     /// picoseconds that this took.
     pub(crate) fn fence(&self) -> u64 {
-        let now = self.now();
         let done_at = self.with_lane(|lane| {
-            self.write_evicted(lane, now);
+            self.write_evicted(lane);
             lane.done_at.take()
         });
         done_at.map_or(0, |done_at| self.clock.wait_until(done_at))
@@ -217,7 +225,7 @@ impl<C: Clock> Model<C> {
             let missed = lane.cache.touch(first, last);
             (missed, lane.owe(missed * self.read_extra))
         });
-        ReadCost { missed, waited: self.pay(due) }
+        ReadCost { missed, waited: self.pay(due), ..ReadCost::default() }
     }
 
     /// Accounts for a copy in DRAM of this many bytes; gives the picoseconds waited.

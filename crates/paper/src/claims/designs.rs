@@ -17,15 +17,15 @@ const ZEN: &str = "zen";
 const OTHERS: [&str; 3] = ["mmdb", "wbl", "foedus"];
 
 /// Emulated memories that charge the costs of a design, with that many times the bytes of DRAM.
-const MEMORIES: [(&str, u32, &str); 8] = [
-    (ZEN, 4, "nvm:optane-40+zen:4"),
-    ("mmdb", 4, "nvm:optane-40+mmdb:4"),
-    ("wbl", 4, "nvm:optane-40+wbl:4"),
-    ("foedus", 4, "nvm:optane-40+foedus:4"),
-    (ZEN, 16, "nvm:optane-40+zen:16"),
-    ("mmdb", 16, "nvm:optane-40+mmdb:16"),
-    ("wbl", 16, "nvm:optane-40+wbl:16"),
-    ("foedus", 16, "nvm:optane-40+foedus:16"),
+const MEMORIES: [&str; 8] = [
+    "nvm:optane-40+zen:4",
+    "nvm:optane-40+mmdb:4",
+    "nvm:optane-40+wbl:4",
+    "nvm:optane-40+foedus:4",
+    "nvm:optane-40+zen:16",
+    "nvm:optane-40+mmdb:16",
+    "nvm:optane-40+wbl:16",
+    "nvm:optane-40+foedus:16",
 ];
 
 /// The share of another throughput from which on a claim of "1.0 times" is met.
@@ -39,14 +39,19 @@ const FIRST_RATIO: u32 = 4;
 
 /// The run on a design with a ratio.
 fn on(run: &RunSpec, design: &str, ratio: u32) -> Option<RunSpec> {
-    let (.., memory) = MEMORIES.iter().find(|(name, times, _)| *name == design && *times == ratio)?;
+    let design = format!("+{design}:{ratio}");
+    let memory = MEMORIES.iter().find(|memory| memory.ends_with(&design))?;
     Some(run.clone().on(memory))
 }
 
 /// The run on each design, with each ratio.
 fn on_each(run: &RunSpec, size: &Size) -> Vec<RunSpec> {
-    let memories = MEMORIES.iter().filter(|(_, ratio, _)| size.ratios.contains(ratio));
-    memories.map(|(.., memory)| run.clone().on(memory)).collect()
+    let with = |ratio: &u32| designs().map(|design| on(run, design, *ratio)).collect::<Vec<_>>();
+    size.ratios.iter().flat_map(with).flatten().collect()
+}
+
+fn designs() -> impl Iterator<Item = &'static str> {
+    [ZEN].into_iter().chain(OTHERS)
 }
 
 /// YCSB with this share of updates and this skew.
@@ -152,8 +157,7 @@ impl Told {
 
 /// Bars for the throughput of the runs on each design.
 fn plot(results: &Results, title: &str, names: Vec<String>, x: &str, runs: &[RunSpec], ratio: u32) -> Figure {
-    let designs = [ZEN].into_iter().chain(OTHERS);
-    let series = designs.map(|design| {
+    let series = designs().map(|design| {
         let points = runs.iter().enumerate().filter_map(|(n, run)| {
             Some(Point::measured(n as f64, results.spread(&on(run, design, ratio)?, &throughput)?))
         });
