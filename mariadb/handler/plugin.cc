@@ -20,7 +20,7 @@ extern "C" int pantile_server_medium(pantile_options *options, const char *name)
 static char *data_dir, *gc, *medium;
 static ulong durability;
 static double space_target;
-static unsigned long long memory_limit, max_bytes, max_pinned_bytes;
+static unsigned long long memory_limit, row_cache, max_bytes, max_pinned_bytes;
 static ulong max_pinned_age, on_pinned;
 
 static const char *durability_names[]= {"sync", "group", "none", NullS};
@@ -65,6 +65,10 @@ static MYSQL_SYSVAR_DOUBLE(space_target, space_target, PLUGIN_VAR_READONLY | PLU
 static MYSQL_SYSVAR_ULONGLONG(memory_limit, memory_limit, PLUGIN_VAR_READONLY | PLUGIN_VAR_RQCMDARG,
                               "Bytes of memory that the database may take, beside the system's copies of its file; 0 "
                               "for as much as the server may have",
+                              nullptr, nullptr, 0, 0, ULONGLONG_MAX, 0);
+static MYSQL_SYSVAR_ULONGLONG(row_cache, row_cache, PLUGIN_VAR_READONLY | PLUGIN_VAR_RQCMDARG,
+                              "Bytes of memory for rows that are read again and again, where the file is larger than "
+                              "memory, from 1048576 on; 0 for none",
                               nullptr, nullptr, 0, 0, ULONGLONG_MAX, 0);
 static MYSQL_SYSVAR_ULONGLONG(max_bytes, max_bytes, PLUGIN_VAR_READONLY | PLUGIN_VAR_RQCMDARG,
                               "Bytes that the file may take; 0 for as much as the file system has", nullptr, nullptr, 0, 0,
@@ -115,7 +119,7 @@ static struct st_mysql_sys_var *variables[]= {
     MYSQL_SYSVAR(data_dir),     MYSQL_SYSVAR(medium),       MYSQL_SYSVAR(durability),        MYSQL_SYSVAR(gc),
     MYSQL_SYSVAR(space_target), MYSQL_SYSVAR(memory_limit), MYSQL_SYSVAR(lock_wait_timeout), MYSQL_SYSVAR(changed_row_error),
     MYSQL_SYSVAR(max_bytes),    MYSQL_SYSVAR(max_pinned_age), MYSQL_SYSVAR(max_pinned_bytes), MYSQL_SYSVAR(on_pinned),
-    MYSQL_SYSVAR(backup_to),    MYSQL_SYSVAR(backup_staged), nullptr};
+    MYSQL_SYSVAR(row_cache),    MYSQL_SYSVAR(backup_to),    MYSQL_SYSVAR(backup_staged),    nullptr};
 
 uint64_t lock_wait_of(THD *thd)
 {
@@ -225,6 +229,8 @@ static int start(void *hton)
   pantile_options_space_target(options, space_target);
   if (memory_limit)
     pantile_options_memory_limit(options, memory_limit);
+  if (row_cache)
+    pantile_options_row_cache(options, row_cache);
   if (max_bytes)
     pantile_options_max_bytes(options, max_bytes);
   int code= PANTILE_OK;

@@ -116,6 +116,8 @@ pub enum Control {
     RowsReadAgain,
     /// A writer that moves looks again at the ranges that it has read (I-22).
     RangesReadAgain,
+    /// A copy in the cache of rows is of one generation of its block (I-35).
+    GenerationOfCopies,
     /// A writer that has read something does not begin again.
     FreshHaveRead,
     /// A tuple that is left with an entry and without a version has the marks of gaps.
@@ -188,7 +190,7 @@ pub enum Control {
 
 impl Control {
     /// All of them, with their names on the command line.
-    pub const ALL: [(Control, &'static str); 79] = [
+    pub const ALL: [(Control, &'static str); 80] = [
         (Control::WatermarkAtRelease, "watermark-at-release"),
         (Control::LifeInChecksum, "life-in-checksum"),
         (Control::TombstonesStay, "tombstones-stay"),
@@ -238,6 +240,7 @@ impl Control {
         (Control::MarksMove, "marks-move"),
         (Control::RowsReadAgain, "rows-read-again"),
         (Control::RangesReadAgain, "ranges-read-again"),
+        (Control::GenerationOfCopies, "generation-of-copies"),
         (Control::FreshHaveRead, "fresh-have-read"),
         (Control::GapMarks, "gap-marks"),
         (Control::AbsentAgain, "absent-again"),

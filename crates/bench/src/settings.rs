@@ -146,6 +146,8 @@ pub struct Settings {
     pub isolation: Isolation,
     /// Whether serializable writers move behind later readers.
     pub writers_move: bool,
+    /// Bytes of the cache of rows; none where there is none.
+    pub row_cache: Option<u64>,
     /// When a commit is acknowledged.
     pub durability: Durability,
     /// Seed of all random numbers.
@@ -183,14 +185,18 @@ struct Told<'a> {
     gc_pacing: &'static str,
     gc_pass_over: bool,
     writers_move: bool,
+    row_cache_bytes: Option<u64>,
 }
 
 impl Settings {
     /// How to open the database of a variant.
     pub fn options(&self, variant: Variant) -> Options {
-        variant
-            .medium
-            .options()
+        let options = variant.medium.options();
+        let options = match self.row_cache {
+            Some(bytes) => options.row_cache(bytes),
+            None => options,
+        };
+        options
             .protocol(variant.protocol)
             // What recovery takes is measured, not what an image spares it.
             .index_image(false)
@@ -237,6 +243,7 @@ impl Settings {
             gc_pacing: self.gc.pacing.name(),
             gc_pass_over: self.gc.bypass,
             writers_move: self.writers_move,
+            row_cache_bytes: self.row_cache,
         };
         let mut all = serde_json::to_value(told).unwrap_or_default();
         if let (Some(all), serde_json::Value::Object(workload)) = (all.as_object_mut(), workload) {
@@ -284,6 +291,7 @@ mod tests {
                 pace: Pace { warmup: Duration::ZERO, measure, rate },
                 isolation: Isolation::Serializable,
                 writers_move: true,
+                row_cache: None,
                 durability: Durability::Sync,
                 seed: 1,
                 dir: None,

@@ -130,6 +130,13 @@ pub extern "C" fn pantile_options_memory_limit(options: *mut pantile_options, by
     set(options, |options| options.memory_limit(bytes))
 }
 
+/// Keeps rows that are read again and again in this many bytes of memory, from 1 MB on, where reads may wait for the
+/// medium. By default there is no such cache.
+#[unsafe(no_mangle)]
+pub extern "C" fn pantile_options_row_cache(options: *mut pantile_options, bytes: u64) -> c_int {
+    set(options, |options| options.row_cache(bytes))
+}
+
 /// Sets how many bytes of the medium may be taken for each live byte, besides 16 MB: 2 by default. Less space costs more
 /// writes.
 #[unsafe(no_mangle)]

@@ -343,6 +343,10 @@ pub struct Common {
     /// wait for them.
     #[arg(long)]
     pub writers_stay: bool,
+    /// Keep rows that are read often in a cache of this many megabytes, where reads may wait for the medium; not with
+    /// collectors that rewrite single slots.
+    #[arg(long, value_name = "MB", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    pub row_cache: Option<u64>,
     /// When a commit is acknowledged.
     #[arg(long, value_enum, default_value = "sync")]
     pub durability: DurabilityArg,

@@ -101,6 +101,7 @@ fn settings(common: &Common, threads: usize) -> Result<Settings, Failure> {
         },
         isolation: common.isolation.into(),
         writers_move: !common.writers_stay,
+        row_cache: common.row_cache.map(|bytes| bytes << 20),
         durability: common.durability.into(),
         seed: common.seed,
         dir: common.dir.clone(),

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use pantile_bench::memory::{self, OnPantile, Settings};
+use pantile_bench::memory::{self, Engine, OnPantile, Settings};
 use serde_json::json;
 
 use crate::exit::Failure;
@@ -17,6 +17,9 @@ device, bytes read and written, and processor time, each per row.
 Examples:
   pantile bench memory --dir /data
   pantile bench memory --times 4 --ops 1,10 --rows 8000000";
+
+/// Pantile without and with a cache of rows.
+const ENGINES: &[&dyn Engine] = &[&OnPantile::PLAIN, &OnPantile::CACHED];
 
 /// Settings of `bench memory`.
 #[derive(Args, Debug)]
@@ -40,11 +43,11 @@ pub fn run(args: &MemoryArgs) -> Result<(), Failure> {
             output::note(line)
         }
     };
-    let report = memory::compare(&args.settings, &[&OnPantile], &note)?;
+    let report = memory::compare(&args.settings, ENGINES, &note)?;
     output.write(&report.table(), &json!({ "settings": args.settings, "report": report }))
 }
 
 /// Runs the process whose memory is limited.
 pub fn worker() -> Result<(), Failure> {
-    memory::worker(&[&OnPantile]).map_err(Failure::failed)
+    memory::worker(ENGINES).map_err(Failure::failed)
 }

@@ -212,6 +212,7 @@ impl RunSpec {
             isolation: Isolation::Serializable,
             // The papers' transactions keep their timestamps.
             writers_move: false,
+            row_cache: None,
             durability: Durability::Sync,
             seed: SEED,
             dir: None,

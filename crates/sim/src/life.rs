@@ -25,6 +25,8 @@ const OPEN_OF_CATALOG: u64 = 8;
 const ROUNDS_OF_SPACE: usize = 20;
 /// Rounds of upkeep within which the indexes must have been cleaned.
 const ROUNDS_OF_CLEANING: usize = 50;
+/// Bytes of the smallest cache of rows.
+const SMALLEST_ROW_CACHE: u64 = 1 << 20;
 
 /// How a life ends, unless the power is cut before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -114,7 +116,12 @@ impl Plan {
         let retry_for = self.retry_for();
         let slots = *random.pick(&[2, 4, 4, 8, 16]);
         let image_every = *random.pick(&[u64::MAX, 1, 500, 4_000, 30_000]);
-        Options::new()
+        let whole_blocks = [Collector::TB_COLLECT, Collector::TB_COLLECT_EAGER].contains(&self.collector);
+        let options = match whole_blocks && random.one_in(3) {
+            true => Options::new().row_cache(SMALLEST_ROW_CACHE),
+            false => Options::new(),
+        };
+        options
             .collector(self.collector)
             .gc(gc)
             .block_slots(slots)

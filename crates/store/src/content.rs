@@ -83,6 +83,12 @@ impl<'a> Content<'a> {
         Self { bytes }
     }
 
+    /// All of it, header and row.
+    #[inline]
+    pub(crate) fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
     /// The transaction that wrote it: the version's `begin_ts`.
     #[inline]
     pub fn timestamp(&self) -> Timestamp {

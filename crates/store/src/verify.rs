@@ -32,12 +32,17 @@ impl Store {
     /// # Errors
     /// [`StoreError::Damaged`] with the place.
     pub fn verify_mapped(&self, address: Address) -> Result<u64, StoreError> {
-        let block = self.locate(address).2;
-        let slot = self.bytes(address.offset(), block.stride() as usize);
-        match Content::valid_in(slot, self.content_seed(block.opened_at()), address) {
+        match self.whole_content(address) {
             Some(content) => Ok((content.row().len() + crate::HEADER_BYTES) as u64),
             None => Err(self.rotten(address)),
         }
+    }
+
+    /// The content at an address if its checksum fits. The caller keeps it from being freed.
+    pub(crate) fn whole_content(&self, address: Address) -> Option<Content<'_>> {
+        let block = self.locate(address).2;
+        let slot = self.bytes(address.offset(), block.stride() as usize);
+        Content::valid_in(slot, self.content_seed(block.opened_at()), address)
     }
 
     /// The error of a damaged content.

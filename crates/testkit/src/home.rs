@@ -64,6 +64,7 @@ pub struct Home {
     forced: bool,
     writers_move: bool,
     protocol: Option<Protocol>,
+    row_cache: Option<u64>,
 }
 
 impl Home {
@@ -78,6 +79,7 @@ impl Home {
             forced: false,
             writers_move: true,
             protocol: None,
+            row_cache: None,
         }
     }
 
@@ -92,6 +94,13 @@ impl Home {
     #[must_use]
     pub fn under(mut self, protocol: Protocol) -> Self {
         self.protocol = Some(protocol);
+        self
+    }
+
+    /// Rows are read through a cache of this many bytes.
+    #[must_use]
+    pub fn row_cache(mut self, bytes: u64) -> Self {
+        self.row_cache = Some(bytes);
         self
     }
 
@@ -130,6 +139,10 @@ impl Home {
         let options = match self.eager {
             Some(seed) if self.forced => eager(options, seed).collector(self.collector),
             Some(seed) => eager(options, seed),
+            None => options,
+        };
+        let options = match self.row_cache {
+            Some(bytes) => options.row_cache(bytes),
             None => options,
         };
         match self.bed {

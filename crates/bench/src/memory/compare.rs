@@ -19,10 +19,14 @@ use crate::ycsb::keys::THETA;
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "args", derive(clap::Args))]
 pub struct Settings {
-    /// Rows; each has a value of 1,024 bytes.
+    /// Rows.
     #[cfg_attr(feature = "args", arg(long, value_name = "N", default_value_t = 2_000_000,
         value_parser = clap::value_parser!(u64).range(1000..)))]
     pub rows: u64,
+    /// Bytes of each row's value.
+    #[cfg_attr(feature = "args", arg(long, value_name = "BYTES", default_value_t = VALUE_BYTES,
+        value_parser = clap::value_parser!(u16).range(16..=i64::from(VALUE_BYTES))))]
+    pub value_bytes: u16,
     /// Bytes of the values in units of the memory, separated by commas.
     #[cfg_attr(
         feature = "args",
@@ -70,10 +74,13 @@ impl Settings {
     fn validate(&self) -> Result<()> {
         let is_sound = self.times.iter().all(|times| *times > 0.0)
             && self.theta.iter().all(|theta| THETA.contains(theta))
+            && (16..=VALUE_BYTES).contains(&self.value_bytes)
             && !self.ops.contains(&0);
         match is_sound {
             true => Ok(()),
-            false => Err(Error::Setting("sizes and rows are above 0, skews from 0 to 1".into())),
+            false => Err(Error::Setting(
+                "sizes and rows are above 0, skews from 0 to 1, values from 16 to 1024 bytes".into(),
+            )),
         }
     }
 }
@@ -135,14 +142,14 @@ pub struct Report {
 pub fn compare(settings: &Settings, engines: &[&dyn Engine], note: &dyn Fn(&str)) -> Result<Report> {
     settings.validate()?;
     let place = DatabaseDir::temporary_in(settings.dir.as_deref())?;
-    let bytes = settings.rows * VALUE_BYTES as u64;
+    let bytes = settings.rows * u64::from(settings.value_bytes);
     let mut report = Report::default();
     let mut stores = Vec::new();
+    let load = Command::Load { rows: settings.rows, value_bytes: settings.value_bytes.into() };
     for engine in engines {
         let store = Store::new(engine.name(), place.path())?;
         // As much as there is data, so that loading is the same for each size.
-        let loaded =
-            store.start(bytes).and_then(|mut running| running.ask(&Command::Load { rows: settings.rows }));
+        let loaded = store.start(bytes).and_then(|mut running| running.ask(&load));
         match loaded {
             Ok(answer) => {
                 note(&format!("{}: {:.0} rows/s loaded", store.name, answer.rows as f64 / answer.seconds));

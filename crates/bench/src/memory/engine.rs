@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-/// Bytes of a row's value.
-pub const VALUE_BYTES: usize = 1024;
+/// Most bytes of a row's value.
+pub const VALUE_BYTES: u16 = 1024;
 
 /// What an engine may fail with.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -22,13 +22,13 @@ pub trait Engine {
     fn open(&self, dir: &Path, memory: u64) -> Result<Box<dyn Rows>, Failure>;
 }
 
-/// Rows of [`VALUE_BYTES`] under keys of 8 bytes.
+/// Rows of at most [`VALUE_BYTES`], all of one length, under keys of 8 bytes.
 pub trait Rows {
     /// Writes rows that are not there yet, in one transaction.
     ///
     /// # Errors
     /// Those of the store.
-    fn load(&mut self, keys: &[u64], value: &mut dyn FnMut(u64) -> [u8; VALUE_BYTES]) -> Result<(), Failure>;
+    fn load(&mut self, keys: &[u64], value: &mut dyn FnMut(u64) -> Vec<u8>) -> Result<(), Failure>;
 
     /// Reads rows by key in one transaction, as the store does it best.
     /// Returns the sum of their last bytes.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use pantile_testkit::Random;
 use serde::{Deserialize, Serialize};
 
-use super::engine::{Failure, Rows, VALUE_BYTES};
+use super::engine::{Failure, Rows};
 use crate::ycsb::keys::Keys;
 
 /// What a transaction does.
@@ -34,8 +34,8 @@ pub struct Load {
 /// Rows of a scan.
 const SCANNED: usize = 100;
 
-/// Bytes that an update changes.
-const CHANGED: usize = VALUE_BYTES / 10;
+/// An update changes one of this many parts of a value.
+const PARTS: usize = 10;
 
 impl Load {
     /// The name in tables.
@@ -78,21 +78,24 @@ impl Load {
     ) -> Result<u64, Failure> {
         match self.operation {
             Operation::Read => rows.read(keys),
-            Operation::Update => {
-                let at = random.index(VALUE_BYTES - CHANGED);
-                rows.update(keys, &mut |value| random.fill_letters(&mut value[at..at + CHANGED])).map(|()| 0)
-            }
+            Operation::Update => rows
+                .update(keys, &mut |value| {
+                    let changed = value.len() / PARTS;
+                    let at = random.index(value.len() - changed);
+                    random.fill_letters(&mut value[at..at + changed]);
+                })
+                .map(|()| 0),
             Operation::Scan => rows.scan(keys[0].min(n.saturating_sub(SCANNED as u64)), SCANNED),
         }
     }
 }
 
-/// The value that a row is loaded with: nothing that could be compressed.
-pub(super) fn value(key: u64) -> [u8; VALUE_BYTES] {
+/// The value of this many bytes that a row is loaded with: nothing that could be compressed.
+pub(super) fn value(key: u64, bytes: usize) -> Vec<u8> {
     let mut random = Random::new(key, 0);
-    let mut value = [0; VALUE_BYTES];
-    for word in value.chunks_exact_mut(8) {
-        word.copy_from_slice(&random.word().to_le_bytes());
+    let mut value = vec![0; bytes];
+    for word in value.chunks_mut(8) {
+        word.copy_from_slice(&random.word().to_le_bytes()[..word.len()]);
     }
     value
 }

@@ -7,9 +7,21 @@ use pantile::{Database, Durability, MediumKind, Options, Range, Table, TableDef,
 
 use super::engine::{Engine, Failure, Rows, VALUE_BYTES, last_byte, missing};
 
-/// Pantile on a file, with its default options.
+/// Pantile on a file, with its default options or with a cache of rows in an eighth of the memory.
 #[derive(Debug)]
-pub struct OnPantile;
+pub struct OnPantile {
+    cached: bool,
+}
+
+impl OnPantile {
+    /// With its default options.
+    pub const PLAIN: Self = Self { cached: false };
+    /// With a cache of rows.
+    pub const CACHED: Self = Self { cached: true };
+}
+
+/// The part of the memory that the cache of rows gets.
+const CACHE_SHARE: u64 = 8;
 
 struct Opened {
     db: Database,
@@ -21,17 +33,21 @@ const VALUE: usize = 1;
 
 impl Engine for OnPantile {
     fn name(&self) -> &'static str {
-        "pantile"
+        if self.cached { "pantile-rows" } else { "pantile" }
     }
 
-    fn open(&self, dir: &Path, _memory: u64) -> Result<Box<dyn Rows>, Failure> {
-        let db = Options::new().medium(MediumKind::File).durability(Durability::None).open(dir)?;
+    fn open(&self, dir: &Path, memory: u64) -> Result<Box<dyn Rows>, Failure> {
+        let mut options = Options::new().medium(MediumKind::File).durability(Durability::None);
+        if self.cached {
+            options = options.row_cache(memory / CACHE_SHARE);
+        }
+        let db = options.open(dir)?;
         let table = match db.table(TABLE) {
             Ok(table) => table,
             Err(_) => {
                 let def = TableDef::new(TABLE)
                     .column("id", Type::U64)
-                    .column("value", Type::Bytes(VALUE_BYTES as u32));
+                    .column("value", Type::Bytes(VALUE_BYTES.into()));
                 db.create_table(def.primary_key(["id"]))?
             }
         };
@@ -40,7 +56,7 @@ impl Engine for OnPantile {
 }
 
 impl Rows for Opened {
-    fn load(&mut self, keys: &[u64], value: &mut dyn FnMut(u64) -> [u8; VALUE_BYTES]) -> Result<(), Failure> {
+    fn load(&mut self, keys: &[u64], value: &mut dyn FnMut(u64) -> Vec<u8>) -> Result<(), Failure> {
         let mut txn = self.db.begin()?;
         for &key in keys {
             txn.insert(&self.table, &[key.into(), Value::Bytes(&value(key))])?;

@@ -24,7 +24,7 @@ pub(super) enum Command {
     /// Open the database of an engine.
     Open { engine: String, dir: PathBuf, memory: u64 },
     /// Load this many rows.
-    Load { rows: u64 },
+    Load { rows: u64, value_bytes: usize },
     /// Run transactions on the rows for some time.
     Run { load: Load, rows: u64, seconds: f64, seed: u64 },
 }
@@ -87,11 +87,11 @@ fn obey(command: Command, engines: &[&dyn Engine], rows: &mut Option<Box<dyn Row
             read_files(&dir)?;
             Ok(0)
         }
-        Command::Load { rows: n } => {
+        Command::Load { rows: n, value_bytes } => {
             let mut opened = open(rows)?;
             for first in (0..n).step_by(LOADED_AT_ONCE as usize) {
                 let keys: Vec<u64> = (first..(first + LOADED_AT_ONCE).min(n)).collect();
-                opened.load(&keys, &mut value)?;
+                opened.load(&keys, &mut |key| value(key, value_bytes))?;
             }
             *rows = Some(opened);
             Ok(n)

@@ -43,6 +43,13 @@ pub(super) fn open_on(medium: Arc<dyn Medium>, path: &Path, options: Options) ->
     let options = options.for_this_machine();
     let streams = options.streams.unwrap_or(1);
     let reclaimer = options.collector.build(options.gc, streams);
+    let reuse = reclaimer.slot_reuse();
+    if reuse.is_some() && options.row_cache.is_some() {
+        return Err(Error::InvalidOption(format!(
+            "row_cache needs a collector that frees whole blocks, and {} rewrites slots; do without one of the two",
+            options.collector.name()
+        )));
+    }
     let store_options = StoreOptions {
         streams,
         block_slots: options.block_slots.unwrap_or(BLOCK_SLOTS as u32),
@@ -50,7 +57,7 @@ pub(super) fn open_on(medium: Arc<dyn Medium>, path: &Path, options: Options) ->
         relaxed: options.durability == Durability::None
             && options.medium != MediumKind::Dax
             && medium.facts().survives_exit,
-        reuse: reclaimer.slot_reuse(),
+        reuse,
     };
     let in_path = |e| from_store(e, path);
     let store = match &options.salvage {

@@ -11,7 +11,7 @@ use pantile_base::sync::Mutex;
 use pantile_base::sync::atomic::AtomicBool;
 use pantile_cc::{Clock, ConcurrencyControl, Protocol, ReadMarks, Registry};
 use pantile_reclaim::Reclaimer;
-use pantile_store::{Image, Store, StoreError};
+use pantile_store::{Image, RowCache, Store, StoreError};
 
 use crate::engine::alarm::Alarm;
 use crate::engine::buffers::SlotBuffers;
@@ -39,6 +39,8 @@ pub(crate) struct Core {
     pub options: Options,
     /// Versions, the transactions that may see them, and what these have read.
     pub store: Store,
+    /// Copies of rows that were read lately, if the options say so.
+    pub row_cache: Option<RowCache>,
     pub registry: Registry,
     pub marks: ReadMarks,
     pub flights: Flights,
@@ -85,6 +87,7 @@ impl Core {
             memory,
             pinned: Mutex::new(options.pinned),
             protocol: options.protocol.map(Protocol::build),
+            row_cache: options.row_cache.map(|bytes| RowCache::new(bytes, &store)),
             options,
             store,
             registry: Registry::new(clock),

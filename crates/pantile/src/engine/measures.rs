@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use pantile_base::TableId;
 use pantile_media::MediumExt;
-use pantile_store::{BlockState, DEPENDENCIES, Held, Space, StateBlocks, TableBlocks};
+use pantile_store::{BlockState, DEPENDENCIES, Held, RowCache, Space, StateBlocks, TableBlocks};
 
 use crate::engine::core::Core;
 use crate::engine::ending::HeldBy;
@@ -39,6 +39,7 @@ impl Core {
         let index_bytes = tables.iter().map(|t| t.index_bytes()).sum::<u64>();
         let collector = self.reclaimer.stats(&self.store);
         let memory = self.memory_use(space, &collector);
+        let cached = self.row_cache.as_ref().map(RowCache::stats).unwrap_or_default();
         let running = self.rounds.apart(|| self.registry.running() as u64);
         let mut stats = Stats {
             running,
@@ -57,6 +58,9 @@ impl Core {
             anchor_bytes: memory.anchors,
             buffer_bytes: memory.buffers,
             tile_bytes: memory.tiles,
+            row_cache_bytes: cached.bytes,
+            row_cache_hits: cached.hits,
+            row_cache_misses: cached.misses,
             stale_entries: self.stale.len() as u64,
             damaged_contents: self.store.damaged(),
             unread_blocks: self.unread.left(),

@@ -23,6 +23,7 @@ impl Core {
             anchors: tables.iter().map(|table| table.anchor_bytes()).sum(),
             tiles: space.tile_bytes,
             buffers: self.buffers.bytes() + self.stale.bytes() + self.images.bytes() + space.block_bytes,
+            row_cache: self.row_cache.as_ref().map_or(0, |cache| cache.stats().bytes),
             rest: fixed + collector.queue_bytes,
         }
     }

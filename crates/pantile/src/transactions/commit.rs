@@ -315,7 +315,7 @@ impl Transaction {
                 count_rows(write.table, i64::from(is_row));
                 continue;
             }
-            let old = store.content_header(write.base);
+            let old = self.rows_in_use.header(&self.core, write.base);
             assert!(old.timestamp() < commit_ts, "chains run from newest to oldest (I-2)");
             if write.has_chain() {
                 store.set_link(address, write.base, old.timestamp());
@@ -333,6 +333,9 @@ impl Transaction {
             if was_row {
                 change.tuples -= 1;
                 change.live_bytes -= (old.row_len() + HEADER_BYTES) as i64;
+            }
+            if let Some(cache) = &self.core.row_cache {
+                store.keep_successor(cache, write.base, address);
             }
         }
         tables[table as usize].table.rows.change(slot, more);

@@ -275,10 +275,7 @@ impl Transaction {
             if self.core.options.verify_reads {
                 self.verify_version(newest, Timestamp::MAX)?;
             }
-            if serializable
-                && !newest.is_none()
-                && self.core.store.content_header(newest).timestamp() > self.ts
-            {
+            if serializable && self.begin_of(newest) > self.ts {
                 return Err(table.conflict(Conflict::WrittenByLater));
             }
             let has = |seen| matches!(seen, Seen::Row(row) if has_key(index, &row, key));

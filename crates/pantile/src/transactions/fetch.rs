@@ -261,7 +261,11 @@ impl Transaction {
         let extents = {
             // The newest version may be too new for this transaction to protect (T6).
             let _pin = self.core.registry.pin(self.slot);
-            self.core.store.extents(&mut tuples.map(newest).collect::<Vec<_>>())
+            let mut addresses: Vec<_> = tuples.map(newest).collect();
+            if let Some(cache) = &self.core.row_cache {
+                addresses.retain(|address| !address.is_none() && !self.core.store.is_kept(cache, *address));
+            }
+            self.core.store.extents(&mut addresses)
         };
         self.core.store.fetch(&extents);
     }

@@ -291,7 +291,7 @@ impl Transaction {
         loop {
             let anchor = Anchor::load(cell);
             self.core.store.prefetch(anchor.newest());
-            if self.core.store.may_wait() {
+            if self.core.store.may_wait() && self.core.row_cache.is_none() {
                 // The version may be too new for this transaction to protect (T6).
                 let _pin = self.core.registry.pin(self.slot);
                 self.core.store.fetch_across(anchor.newest());
@@ -375,7 +375,7 @@ impl Transaction {
     pub(super) fn begin_of(&self, version: Address) -> Timestamp {
         match version.is_none() {
             true => Timestamp::ZERO,
-            false => self.core.store.content_header(version).timestamp(),
+            false => self.rows_in_use.header(&self.core, version).timestamp(),
         }
     }
 

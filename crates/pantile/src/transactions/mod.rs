@@ -18,6 +18,7 @@ mod protocol;
 mod read;
 pub(crate) mod retry;
 pub(crate) mod row_edit;
+mod rows_in_use;
 pub(crate) mod savepoint;
 pub(crate) mod scan;
 pub(crate) mod statement;

@@ -350,11 +350,12 @@ impl Transaction {
             }
             match self.passage(cell, anchor, at) {
                 Passage::Free => {
-                    self.check_newest(anchor.newest(), tuple)?;
+                    let newest = anchor.newest();
+                    let content = self.newest_content(newest, tuple)?;
                     if self.core.options.verify_reads {
-                        self.verify_version(anchor.newest(), at)?;
+                        self.verify_version(newest, at)?;
                     }
-                    let (seen, version) = self.version_at(table, anchor.newest(), at);
+                    let (seen, version) = self.version_from(table, newest, content, at);
                     match self.meet(version) {
                         Some(point) if durable < Some(point) => {
                             drop(pin);
@@ -462,14 +463,20 @@ impl Transaction {
         newest: Address,
         at: Timestamp,
     ) -> (Seen<'t>, Timestamp) {
-        if newest.is_none() {
-            return (Seen::Absent, Timestamp::ZERO);
-        }
-        if self.core.store.may_wait() {
-            self.core.store.fetch_across(newest);
-        }
-        self.core.store.prefetch(newest);
-        let content = self.core.store.content(newest);
+        let content = (!newest.is_none()).then(|| self.content(newest));
+        self.version_from(table, newest, content, at)
+    }
+
+    /// The same, where what is at `newest` has been read.
+    #[inline]
+    fn version_from<'t>(
+        &'t self,
+        table: &'t TableInner,
+        newest: Address,
+        content: Option<Content<'t>>,
+        at: Timestamp,
+    ) -> (Seen<'t>, Timestamp) {
+        let Some(content) = content else { return (Seen::Absent, Timestamp::ZERO) };
         self.versions_read.set(self.versions_read.get() + 1);
         let version = content.timestamp();
         if version <= at {
@@ -478,15 +485,43 @@ impl Transaction {
         self.older_version(table, newest, at)
     }
 
-    /// Fails if the version that a tuple's anchor names is not one of that tuple.
+    /// What is at an address that the caller has pinned.
+    #[inline]
+    fn content<'t>(&'t self, address: Address) -> Content<'t> {
+        let store = &self.core.store;
+        if self.core.row_cache.is_none() {
+            if store.may_wait() {
+                store.fetch_across(address);
+            }
+            store.prefetch(address);
+        }
+        self.rows_in_use.content(&self.core, address)
+    }
+
+    /// The version that a tuple's anchor names, if there is one. Fails if it is not one of that tuple.
     /// Reads do not look at checksums, but a damaged content header must not make a
     /// row look as if it were not there.
     #[inline]
+    fn newest_content<'t>(&'t self, newest: Address, tuple: TupleId) -> Result<Option<Content<'t>>> {
+        if newest.is_none() {
+            return Ok(None);
+        }
+        let content = self.content(newest);
+        if content.tuple() == tuple { Ok(Some(content)) } else { Err(self.rotten(newest)) }
+    }
+
+    /// Fails if the version that a tuple's anchor names is not one of that tuple. Reads its header only.
+    #[inline]
     pub(super) fn check_newest(&self, newest: Address, tuple: TupleId) -> Result<()> {
-        if newest.is_none() || self.core.store.is_of(newest, tuple) {
+        if newest.is_none() || self.rows_in_use.header(&self.core, newest).tuple() == tuple {
             return Ok(());
         }
-        Err(self.core.store_error(self.core.store.rotten(newest)))
+        Err(self.rotten(newest))
+    }
+
+    #[cold]
+    fn rotten(&self, newest: Address) -> Error {
+        self.core.store_error(self.core.store.rotten(newest))
     }
 
     /// Looks at the checksums of what [`Transaction::version_at`] reads.
@@ -516,7 +551,8 @@ impl Transaction {
     ) -> (Seen<'t>, Timestamp) {
         let count = || self.versions_read.set(self.versions_read.get() + 1);
         let visible = self.older_link(newest, at, count);
-        let visible = visible.map(|link| (seen(table, self.core.store.content(link.address)), link.begin_ts));
+        let visible = visible
+            .map(|link| (seen(table, self.rows_in_use.content(&self.core, link.address)), link.begin_ts));
         visible.unwrap_or((Seen::Absent, Timestamp::ZERO))
     }
 

@@ -21,6 +21,7 @@ use crate::engine::seats::Seat;
 use crate::engine::stage::{Play, TURN};
 use crate::engine::under_protocol::{UnderProtocol, isolation_of};
 use crate::transactions::retry::note_in_vain;
+use crate::transactions::rows_in_use::RowsInUse;
 use crate::types::error::Result;
 use crate::types::isolation::Isolation;
 use crate::types::running::TransactionId;
@@ -98,8 +99,8 @@ pub struct Transaction {
     pub(super) notes_ranges: bool,
     /// Its reads leave marks in the gaps of indexes, and on tuples only when it commits.
     pub(super) marks_gaps: bool,
-    /// What stands at an anchor is not enough for its reads: they verify checksums, or are under a
-    /// protocol of the laboratory.
+    /// What stands at an anchor is not enough for its reads: they verify checksums, look into the cache of rows, or are
+    /// under a protocol of the laboratory.
     pub(super) is_careful: bool,
     pub(super) under: Option<Box<UnderProtocol>>,
     /// It only reads, and goes past writers that will move behind it, or past all.
@@ -123,6 +124,7 @@ pub struct Transaction {
     /// Its cursors may know rows by their places.
     pub(super) has_cursors: Cell<bool>,
     pub(super) tables_of_pieces: TablesOfPieces,
+    pub(super) rows_in_use: RowsInUse,
     /// It has the exclusive stage.
     on_stage: bool,
     /// Others see what it has written, so that it cannot be undone.
@@ -192,7 +194,7 @@ impl Transaction {
         holder.turn = turn;
         core.alarm.begun();
         let moves = may_move && !options.read_only && isolation == Isolation::Serializable;
-        let is_careful = core.options.verify_reads || protocol.is_some();
+        let is_careful = core.options.verify_reads || core.row_cache.is_some() || protocol.is_some();
         let under = protocol.map(|_| Box::new(UnderProtocol::begin(&core, ts, slot)));
         Ok(Self {
             slot,
@@ -222,6 +224,7 @@ impl Transaction {
             starved: false,
             has_cursors: Cell::new(false),
             tables_of_pieces: TablesOfPieces::default(),
+            rows_in_use: RowsInUse::default(),
             on_stage: false,
             is_visible: false,
             prepared: None,

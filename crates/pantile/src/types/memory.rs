@@ -21,6 +21,8 @@ pub struct MemoryUse {
     pub tiles: u64,
     /// Buffers of transactions, descriptions of blocks, and the cleaner's queues.
     pub buffers: u64,
+    /// The cache of rows ([`Options::row_cache`](crate::Options::row_cache)).
+    pub row_cache: u64,
     /// Everything else: read marks, counters, the collector's queues.
     pub rest: u64,
 }
@@ -33,7 +35,7 @@ impl MemoryUse {
 
     /// What counts towards the limit.
     pub fn counted(&self) -> u64 {
-        self.indexes + self.anchors + self.tiles + self.buffers + self.rest
+        self.indexes + self.anchors + self.tiles + self.buffers + self.row_cache + self.rest
     }
 }
 
@@ -42,13 +44,14 @@ impl fmt::Display for MemoryUse {
         let mb = |bytes: u64| bytes as f64 / 1e6;
         write!(
             f,
-            "{:.1} of {:.1} MB are taken: {:.1} by indexes, {:.1} by anchors, {:.1} by tiles, {:.1} by buffers, {:.1} by all else",
+            "{:.1} of {:.1} MB are taken: {:.1} by indexes, {:.1} by anchors, {:.1} by tiles, {:.1} by buffers, {:.1} by the cache of rows, {:.1} by all else",
             mb(self.counted()),
             mb(self.limit),
             mb(self.indexes),
             mb(self.anchors),
             mb(self.tiles),
             mb(self.buffers),
+            mb(self.row_cache),
             mb(self.rest)
         )
     }

@@ -62,6 +62,12 @@ pub struct Stats {
     pub buffer_bytes: u64,
     /// The part of `dram_bytes` in tiles.
     pub tile_bytes: u64,
+    /// The part of `dram_bytes` in the cache of rows ([`Options::row_cache`](crate::Options::row_cache)).
+    pub row_cache_bytes: u64,
+    /// Looks for a row that the cache had. One read may look more than once.
+    pub row_cache_hits: u64,
+    /// Looks for a row that the cache did not have.
+    pub row_cache_misses: u64,
     /// Bytes of the newest versions of all tuples, headers included.
     pub live_bytes: u64,
     /// Tuples that exist.

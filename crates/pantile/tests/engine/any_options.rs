@@ -68,12 +68,13 @@ fn random_preallocation(random: &mut Random) -> u64 {
 
 fn random_options(random: &mut Random) -> Options {
     let mut options = Options::new().medium(MediumKind::Dram);
-    let changes: [fn(Options, &mut Random) -> Options; 14] = [
+    let changes: [fn(Options, &mut Random) -> Options; 15] = [
         |o, r| o.streams(random_number(r) as usize),
         |o, r| o.recovery_threads(random_number(r) as usize),
         |o, r| o.block_slots(random_number(r) as u32),
         |o, r| o.max_bytes(random_number(r)),
         |o, r| o.preallocate(random_preallocation(r)),
+        |o, r| o.row_cache(random_number(r)),
         |o, r| o.begin_wait(random_time(r)),
         |o, r| o.retry_for(random_time(r)),
         |o, r| o.conflict(random_policy(r)),

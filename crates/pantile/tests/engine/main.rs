@@ -42,6 +42,7 @@ mod prepared_cuts;
 mod price;
 mod promise;
 mod reopen;
+mod row_cache;
 mod row_sizes;
 mod run;
 mod serde_rows;

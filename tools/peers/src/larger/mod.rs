@@ -25,7 +25,8 @@ pub struct Arguments {
 }
 
 const ALL: &[&dyn Engine] = &[
-    &OnPantile,
+    &OnPantile::PLAIN,
+    &OnPantile::CACHED,
     &OnRedb,
     &OnFjall,
     #[cfg(feature = "rocksdb")]

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use fjall::{KeyspaceCreateOptions, OptimisticTxDatabase, OptimisticTxKeyspace, Readable};
-use pantile_bench::memory::{Engine, Failure, Rows, VALUE_BYTES, last_byte, missing};
+use pantile_bench::memory::{Engine, Failure, Rows, last_byte, missing};
 
 /// fjall with a cache of a quarter of the memory.
 pub struct OnFjall;
@@ -26,7 +26,7 @@ impl Engine for OnFjall {
 }
 
 impl Rows for Opened {
-    fn load(&mut self, keys: &[u64], value: &mut dyn FnMut(u64) -> [u8; VALUE_BYTES]) -> Result<(), Failure> {
+    fn load(&mut self, keys: &[u64], value: &mut dyn FnMut(u64) -> Vec<u8>) -> Result<(), Failure> {
         let mut txn = self.db.write_tx()?;
         for &key in keys {
             txn.insert(&self.rows, key.to_be_bytes(), value(key));

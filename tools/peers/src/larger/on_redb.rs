@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use pantile_bench::memory::{Engine, Failure, Rows, VALUE_BYTES, last_byte, missing};
+use pantile_bench::memory::{Engine, Failure, Rows, last_byte, missing};
 use redb::{Builder, Database, Durability, ReadableDatabase, ReadableTable, TableDefinition};
 
 /// redb with a cache that leaves half of the memory to the system's.
@@ -51,7 +51,7 @@ impl Opened {
 }
 
 impl Rows for Opened {
-    fn load(&mut self, keys: &[u64], value: &mut dyn FnMut(u64) -> [u8; VALUE_BYTES]) -> Result<(), Failure> {
+    fn load(&mut self, keys: &[u64], value: &mut dyn FnMut(u64) -> Vec<u8>) -> Result<(), Failure> {
         self.write(|table| {
             for &key in keys {
                 table.insert(key, &value(key)[..])?;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use pantile_bench::memory::{Engine, Failure, Rows, VALUE_BYTES, last_byte, missing};
+use pantile_bench::memory::{Engine, Failure, Rows, last_byte, missing};
 use rocksdb::{
     BlockBasedOptions, Cache, Direction, IteratorMode, OptimisticTransactionDB, OptimisticTransactionOptions,
     Options, SingleThreaded, Transaction, WriteOptions,
@@ -44,7 +44,7 @@ impl Opened {
 }
 
 impl Rows for Opened {
-    fn load(&mut self, keys: &[u64], value: &mut dyn FnMut(u64) -> [u8; VALUE_BYTES]) -> Result<(), Failure> {
+    fn load(&mut self, keys: &[u64], value: &mut dyn FnMut(u64) -> Vec<u8>) -> Result<(), Failure> {
         self.write(|txn| {
             for &key in keys {
                 txn.put(key.to_be_bytes(), value(key))?;

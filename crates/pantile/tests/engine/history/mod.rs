@@ -97,6 +97,12 @@ fn serializable_on_file() {
 }
 
 #[test]
+fn serializable_beside_a_cache_of_rows() {
+    runs_beside(Beside::RowCache, Bed::Dram, FULL, 1_601, 3, is_strictly_serializable);
+    check_worth();
+}
+
+#[test]
 fn serializable_on_nvm() {
     runs(Bed::Nvm, SMALL, 301, 2, is_strictly_serializable);
 }

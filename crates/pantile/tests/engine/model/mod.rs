@@ -59,6 +59,11 @@ fn model_on_dram() {
 }
 
 #[test]
+fn model_beside_a_cache_of_rows() {
+    run_collecting(|seed| Home::new(Bed::Dram).eager(seed).row_cache(1 << 20), 1_501, 6, 2_500);
+}
+
+#[test]
 fn model_on_file() {
     run(Bed::File(Durability::None), 101, 4, 2_500);
 }

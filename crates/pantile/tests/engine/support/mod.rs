@@ -21,6 +21,8 @@ pub enum Beside {
     Eager,
     /// This collector, as eager as possible, and long readers.
     This(Collector),
+    /// The eager one, and rows are read through a cache.
+    RowCache,
     /// The eager one, under a protocol of the laboratory.
     Under(Protocol),
 }
@@ -28,7 +30,7 @@ pub enum Beside {
 impl Beside {
     /// Whether long readers run as well.
     pub fn is_eager(self) -> bool {
-        matches!(self, Beside::Eager | Beside::This(_))
+        matches!(self, Beside::Eager | Beside::RowCache | Beside::This(_))
     }
 
     pub fn home(self, bed: Bed, seed: u64) -> Home {
@@ -36,6 +38,7 @@ impl Beside {
             // In some, writers stay where they began.
             Beside::Any => Home::new(bed).collect_by_seed(seed).writers_move(seed % 4 != 3),
             Beside::Eager => Home::new(bed).eager(seed),
+            Beside::RowCache => Home::new(bed).eager(seed).row_cache(1 << 20),
             Beside::Under(protocol) => Home::new(bed).eager(seed).under(protocol),
             Beside::This(collector) => Home::new(bed).eager_with(collector, seed),
         }
