@@ -5,17 +5,26 @@
 //! place and has a log, from the same changes. An [`Ssd`] replays requests: it has a flash translation layer that maps
 //! pages and cleans greedily, and says how much it wrote and erased, and how long that took. An [`Experiment`] does all of it for TPC-C.
 //!
+//! [`cold_blocks`] finds the blocks of a database that change no more, and [`compress`] measures what compressing their rows
+//! gains and costs.
+//!
 //! Sources: SIAS, section III (traces of TPC-C, replayed on an SSD); the terms are those of Desnoyers,
 //! "Analytic modeling of SSD write performance" (greedy cleaning, over-provisioning, write amplification).
 
+mod cold;
 mod in_place;
+mod packing;
 mod request;
+mod run;
 mod ssd;
 mod tpcc;
 mod traced;
 
+pub use cold::{ColdBlock, ColdSettings, Costs, Gain, Way, cold_blocks, compress};
 pub use in_place::{Change, InPlace, InPlaceSettings, Operation};
+pub use packing::{Dictionary, ENTRY_BYTES, PackedRows, Packer, Unpacker};
 pub use request::{PAGE_BYTES, Request, Stream, Totals};
+pub use run::{SEED, run};
 pub use ssd::{Report, Ssd, SsdSettings, Times};
 pub use tpcc::{Experiment, IN_PLACE, Layout, Outcome};
 pub use traced::{Trace, TracedFactory};

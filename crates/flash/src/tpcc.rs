@@ -2,35 +2,26 @@
 
 use std::fmt;
 use std::str::FromStr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
-use pantile::lab::{SimulatedTime, medium_of};
-use pantile::{Durability, Isolation, Options};
-use pantile_base::TableId;
-use pantile_bench::load::{Context, Silent};
-use pantile_bench::runner::Client;
+use pantile::lab::medium_of;
+use pantile::{Durability, Options};
+use pantile_base::{TableId, Timestamp};
 use pantile_bench::tpcc::{Scale, Tpcc};
-use pantile_bench::workload::Workload;
 use pantile_bench::{Error, Result};
 use pantile_store::{SurveyCalls, Surveyed, survey};
 
 use crate::in_place::{Change, InPlace, InPlaceSettings, Operation};
 use crate::request::{MOST_DIRTY, PAGE_BYTES, Request, Totals};
+use crate::run::{SEED, run};
 use crate::ssd::{Report, Ssd, SsdSettings};
 use crate::traced::{Trace, TracedFactory};
-
-/// Simulated time between two transactions.
-const INTERVAL: Duration = Duration::from_micros(100);
 
 /// Bytes of the device for each warehouse and for each transaction: what each layout takes, and
 /// half as much again.
 const DEVICE_WAREHOUSE: u64 = 200 << 20;
 const DEVICE_TRANSACTION: u64 = 5_000;
-
-/// The seed of all runs. Their data and transactions are the same.
-const SEED: u64 = 1;
 
 /// How rows are laid out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -135,34 +126,23 @@ impl Experiment {
     fn append(&self, collector: &str, stop: &AtomicBool) -> Result<(Written, Changes)> {
         let unknown = || Error::Setting(format!("there is no collector {collector}"));
         let trace = Trace::new(MOST_DIRTY);
-        let time = SimulatedTime::default();
         let factory = TracedFactory { trace: Arc::clone(&trace), syncs_at_fences: self.is_synced };
-        let db = Options::new()
+        let options = Options::new()
             .custom_medium(factory)
             .durability(if self.is_synced { Durability::Sync } else { Durability::None })
-            .collector(pantile_rivals::by_name(collector).ok_or_else(unknown)?)
-            .index_image(false)
-            .simulated_time(time.clone())
-            .open("traced")?;
+            .collector(pantile_rivals::by_name(collector).ok_or_else(unknown)?);
         let tpcc = Tpcc { scale: Scale::full(self.warehouses), together: false, seed: SEED };
-        let data = tpcc.load(&db, &Context { threads: 1, stop, observer: &Silent })?;
-        trace.sync();
-        let load = trace.take();
-        let loaded = db.begin()?.timestamp();
-        let mut clients = tpcc.clients(&db, &data, 1, Isolation::Serializable)?;
-        for _ in 0..self.transactions {
-            if stop.load(Ordering::Relaxed) {
-                return Err(Error::Interrupted { during: "tracing" });
-            }
-            clients[0].draw();
-            clients[0].attempt()?;
-            time.advance(INTERVAL);
-        }
+        let mut while_loading = (Vec::new(), Timestamp::ZERO);
+        let db = run(&tpcc, options, self.transactions, stop, |db| {
+            trace.sync();
+            while_loading = (trace.take(), db.begin()?.timestamp());
+            Ok(())
+        })?;
+        let (load, loaded) = while_loading;
         trace.sync();
         let measured = trace.take();
         let medium = medium_of(&db);
         let pages = medium.len() / PAGE_BYTES;
-        drop((clients, data));
         db.close()?;
         let found = Mutex::new(Vec::new());
         let note = |table: TableId, contents: &[Surveyed<'_>]| {
