@@ -16,7 +16,7 @@ struct Arguments {
     /// Transactions to measure, after loading.
     #[arg(long, default_value_t = 60_000)]
     transactions: u64,
-    /// Megabytes of the buffer pool of the store that updates in place.
+    /// Megabytes of the buffer pool of the store that updates in place, and of the system's cache for others.
     #[arg(long, default_value_t = 16)]
     pool: u64,
     /// Each commit waits for the device.
@@ -31,13 +31,14 @@ fn main() -> Result<()> {
     let Arguments { warehouses, transactions, pool, synced, layouts } = Arguments::parse();
     let experiment = Experiment { warehouses, transactions, pool, is_synced: synced };
     println!(
-        "layout       written MB    requests  amplification  erased blocks  seconds, 1 request  32 requests"
+        "layout       pages read/txn  written MB    requests  amplification  erased blocks  seconds, 1 request  32 requests"
     );
     for layout in layouts {
         let Outcome { writes, one, many, .. } = experiment.run(&layout, &AtomicBool::new(false))?;
         println!(
-            "{:12} {:>10.1} {writes:>11} {:>14.2} {:>14} {:>19.1} {:>12.1}",
+            "{:12} {:>14.2} {:>11.1} {writes:>11} {:>14.2} {:>14} {:>19.1} {:>12.1}",
             layout.to_string(),
+            one.read_pages as f64 / transactions as f64,
             one.host_bytes() as f64 / 1e6,
             one.write_amplification(),
             one.erases,

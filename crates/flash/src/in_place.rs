@@ -1,7 +1,8 @@
 //! A store that updates rows in place: the baseline.
 
-use crate::request::{MOST_DIRTY, PAGE_BYTES, Request, Requests};
-use std::collections::{BTreeMap, HashMap};
+use crate::request::{MOST_DIRTY, PAGE_BYTES, Recent, Request, Requests, Touched};
+use std::collections::HashMap;
+use std::ops::Range;
 
 /// What happens to a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,17 +64,8 @@ const ROW_BYTES: u32 = 8;
 /// Pages in which room for a row is looked for.
 const LOOKED_AT: usize = 8;
 
-/// A page in the pool.
-#[derive(Debug, Clone, Copy)]
-struct Pooled {
-    /// When it was changed last, in changes.
-    used: u64,
-    /// The end of the log then, if it has changed since it was written.
-    changed: Option<u64>,
-}
-
 /// The requests of a store that keeps rows in pages and changes them there, behind a buffer pool that gives up what
-/// was not changed for longest, with a log of what was changed. What the pool gives up waits in the system's cache, like what
+/// was not used for longest, with a log of what was changed. What the pool gives up waits in the system's cache, like what
 /// other layouts write.
 ///
 /// Left out, in favour of this store: indexes, old versions, torn pages (no page is written twice for their
@@ -88,9 +80,9 @@ pub struct InPlace {
     /// Pages of each table that have had room; the last are looked at first.
     with_room: HashMap<u32, Vec<u64>>,
     /// Pages in the pool.
-    pool: HashMap<u64, Pooled>,
-    by_use: BTreeMap<u64, u64>,
-    uses: u64,
+    pool: Recent,
+    /// Those of them that have changed since they were written, each with the end of the log then.
+    changed: HashMap<u64, u64>,
     /// Bytes ever appended to the log, and those synced.
     log: u64,
     log_synced: u64,
@@ -107,14 +99,14 @@ impl InPlace {
             rows: HashMap::new(),
             free: Vec::new(),
             with_room: HashMap::new(),
-            pool: HashMap::new(),
-            by_use: BTreeMap::new(),
-            uses: 0,
+            pool: Recent::new(settings.pool_pages),
+            changed: HashMap::new(),
             log: 0,
             log_synced: 0,
             log_at_checkpoint: 0,
             commits_waiting: 0,
-            requests: Requests::new(settings.most_dirty),
+            // What it reads is kept in the pool alone.
+            requests: Requests::new(settings.most_dirty, 0),
         }
     }
 
@@ -136,23 +128,24 @@ impl InPlace {
     /// Writes all changed pages.
     pub fn checkpoint(&mut self) {
         self.sync_log();
-        let mut changed = Vec::new();
-        for (page, pooled) in &mut self.pool {
-            if pooled.changed.take().is_some() {
-                changed.push(*page);
-            }
-        }
-        self.write_pages(changed);
+        let changed = std::mem::take(&mut self.changed);
+        self.write_pages(changed.into_keys());
         self.requests.write_back();
         self.requests.flush();
         self.log_at_checkpoint = self.log;
     }
 
+    /// Reads a row, if it is there.
+    pub fn read(&mut self, table: u32, row: u64) {
+        if let Some(&(page, _)) = self.rows.get(&(table, row)) {
+            self.bring(page, Page::Written);
+        }
+    }
+
     /// Writes pages of the store through the system's cache.
     fn write_pages(&mut self, pages: impl IntoIterator<Item = u64>) {
         let (begin, size) = (self.log_pages(), self.settings.device_pages);
-        let of_device = |page| begin + page * size..begin + (page + 1) * size;
-        self.requests.write(pages.into_iter().flat_map(of_device), 0);
+        self.requests.write(pages.into_iter().flat_map(|page| of_device(begin, size, page)), 0);
     }
 
     /// The requests so far, which are forgotten.
@@ -184,20 +177,20 @@ impl InPlace {
         {
             self.free[page as usize] = self.free[page as usize] + was - len;
             self.rows.insert(key, (page, len));
-            self.write(page);
+            self.write(page, Page::Written);
             return;
         }
         if let Some((page, was)) = old {
             self.rows.remove(&key);
             self.free[page as usize] += was;
             self.note_room(table, page);
-            self.write(page);
+            self.write(page, Page::Written);
         }
         if let Some(len) = new {
-            let page = self.page_with_room(table, len);
+            let (page, is) = self.page_with_room(table, len);
             self.free[page as usize] -= len;
             self.rows.insert(key, (page, len));
-            self.write(page);
+            self.write(page, is);
         }
     }
 
@@ -212,7 +205,7 @@ impl InPlace {
 
     /// A page of a table with so much room, of the few that had some last; a longer row has
     /// one of its own.
-    fn page_with_room(&mut self, table: u32, len: u32) -> u64 {
+    fn page_with_room(&mut self, table: u32, len: u32) -> (u64, Page) {
         let size = (self.settings.device_pages * PAGE_BYTES) as u32;
         let (pages, free) = (self.with_room.entry(table).or_default(), &self.free);
         while pages.last().is_some_and(|page| free[*page as usize] < size / 32) {
@@ -220,25 +213,28 @@ impl InPlace {
         }
         let found = pages.iter().rev().take(LOOKED_AT).find(|page| free[**page as usize] >= len);
         if let Some(&page) = found {
-            return page;
+            return (page, Page::Written);
         }
         let page = self.free.len() as u64;
         self.free.push(size.max(len));
         pages.push(page);
-        page
+        (page, Page::New)
     }
 
     /// Changes a page in the pool. What the log says of the change is there already.
-    fn write(&mut self, page: u64) {
-        self.uses += 1;
-        let pooled = Pooled { used: self.uses, changed: Some(self.log) };
-        if let Some(before) = self.pool.insert(page, pooled) {
-            self.by_use.remove(&before.used);
+    fn write(&mut self, page: u64, is: Page) {
+        self.bring(page, is);
+        self.changed.insert(page, self.log);
+    }
+
+    /// Brings a page into the pool, which gives up another one if it is full.
+    fn bring(&mut self, page: u64, is: Page) {
+        let Touched { is_missing, given_up } = self.pool.touch(page);
+        if is_missing && is == Page::Written {
+            self.requests.read(of_device(self.log_pages(), self.settings.device_pages, page));
         }
-        self.by_use.insert(self.uses, page);
-        if self.pool.len() > self.settings.pool_pages
-            && let Some((_, oldest)) = self.by_use.pop_first()
-            && let Some(Pooled { changed: Some(changed), .. }) = self.pool.remove(&oldest)
+        if let Some(oldest) = given_up
+            && let Some(changed) = self.changed.remove(&oldest)
         {
             // What a page has must be in the log before it is in its place.
             if changed > self.log_synced {
@@ -260,6 +256,20 @@ impl InPlace {
         self.requests.flush();
         self.log_synced = self.log;
     }
+}
+
+/// What a page is that is brought into the pool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Page {
+    /// It has nothing yet.
+    New,
+    /// It has rows, and is read unless the pool has it.
+    Written,
+}
+
+/// The pages of the device in a page of a store that begins at `begin` and whose pages have `size` of them.
+fn of_device(begin: u64, size: u64, page: u64) -> Range<u64> {
+    begin + page * size..begin + (page + 1) * size
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ fn small() -> InPlaceSettings {
     InPlaceSettings { pool_pages: 4, log_bytes: 10 * PAGE_BYTES, ..InPlaceSettings::default() }
 }
 
-fn write(pages: std::ops::Range<u64>) -> Request {
+fn write(pages: Range<u64>) -> Request {
     Request::Write { pages, stream: 0 }
 }
 
@@ -85,7 +85,7 @@ fn apart(requests: Vec<Request>) -> [Vec<Request>; 2] {
 }
 
 #[test]
-fn a_pool_that_is_full_gives_up_what_was_not_changed_for_longest() {
+fn a_pool_that_is_full_gives_up_what_was_not_used_for_longest() {
     // Nothing waits in the system's cache.
     let mut store = InPlace::new(InPlaceSettings { most_dirty: 0, ..roomy() });
     (0..4).for_each(|row| store.commit(&[put(row, 8000)]));
@@ -121,4 +121,25 @@ fn pages_that_were_given_up_wait_together() {
     assert_eq!(apart(store.take())[0], []);
     store.commit(&[put(7, 8000)]);
     assert_eq!(apart(store.take())[0], [write(100..108)]);
+}
+
+#[test]
+fn pages_that_the_pool_does_not_have_are_read() {
+    let mut store = InPlace::new(InPlaceSettings { most_dirty: 0, ..roomy() });
+    let reads = |store: &mut InPlace| {
+        let requests = store.take().into_iter();
+        requests.filter(|request| matches!(request, Request::Read(_))).collect::<Vec<_>>()
+    };
+    (0..5).for_each(|row| store.commit(&[put(row, 8000)]));
+    assert_eq!(reads(&mut store), [], "new pages have nothing");
+    store.read(1, 1);
+    store.read(1, 99);
+    assert_eq!(reads(&mut store), [], "it is in the pool, and the other one is not there");
+    store.read(1, 0);
+    assert_eq!(reads(&mut store), [Request::Read(100..102)]);
+    // Page 2 was not used for longest and has gone. To change it, it is read.
+    store.commit(&[put(2, 7000)]);
+    assert_eq!(reads(&mut store), [Request::Read(104..106)]);
+    store.read(1, 1);
+    assert_eq!(reads(&mut store), [], "it was read when others were given up");
 }

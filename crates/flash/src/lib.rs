@@ -1,6 +1,6 @@
 //! Laboratory of Pantile: what a way of storing rows does to flash.
 //!
-//! A [`Trace`] records what a database writes to its medium as [`Request`]s, page by page, as a
+//! A [`Trace`] records what a database reads from its medium and writes to it as [`Request`]s, page by page, as a
 //! block device would see them. [`InPlace`] makes the requests of a store that updates rows in
 //! place and has a log, from the same changes. An [`Ssd`] replays requests: it has a flash translation layer that maps
 //! pages and cleans greedily, and says how much it wrote and erased, and how long that took. An [`Experiment`] does all of it for TPC-C.
@@ -27,4 +27,4 @@ pub use request::{PAGE_BYTES, Request, Stream, Totals};
 pub use run::{SEED, run};
 pub use ssd::{Report, Ssd, SsdSettings, Times};
 pub use tpcc::{Experiment, IN_PLACE, Layout, Outcome};
-pub use traced::{Trace, TracedFactory};
+pub use traced::{Access, Trace, TracedFactory};

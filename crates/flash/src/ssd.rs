@@ -58,6 +58,8 @@ pub struct Report {
     pub copied_pages: u64,
     /// Pages trimmed that held something.
     pub trimmed_pages: u64,
+    /// Pages that the host has read and that held something.
+    pub read_pages: u64,
     /// Blocks erased.
     pub erases: u64,
     /// Microseconds from the first request to the end of the last.
@@ -98,7 +100,7 @@ struct Block {
 /// with the fewest pages that are still needed (greedy), which are copied to a block of their own.
 ///
 /// Time is counted by channel. A request begins when one of those before it has ended, so that at most `depth`
-/// are under way; its pages are written on their channels, one after the other on each, and cleaning keeps
+/// are under way; its pages are read or written on their channels, one after the other on each, and cleaning keeps
 /// channels busy as well. There is no buffer in front of the flash, and the bus costs nothing.
 #[derive(Debug)]
 pub struct Ssd {
@@ -184,6 +186,17 @@ impl Ssd {
                     end = end.max(self.write(page, stream, begin));
                 }
                 self.report.host_pages += pages.end - pages.start;
+                self.under_way.push(Reverse(Moment(end)));
+            }
+            Request::Read(pages) => {
+                let begin = self.begin();
+                let mut end = begin;
+                for page in self.pages(pages) {
+                    if self.places[page] != NONE {
+                        end = end.max(self.work(self.places[page], begin, self.settings.times.read));
+                        self.report.read_pages += 1;
+                    }
+                }
                 self.under_way.push(Reverse(Moment(end)));
             }
             Request::Trim(pages) => {

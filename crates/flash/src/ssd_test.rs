@@ -146,3 +146,26 @@ fn what_was_never_written_can_be_trimmed() {
     assert_eq!(Report::default().write_amplification(), 1.0);
     assert_consistent(&ssd);
 }
+
+#[test]
+fn reads_take_their_time_on_the_channel_of_their_page() {
+    let mut ssd = Ssd::new(settings(), 2);
+    let read = |ssd: &mut Ssd, pages| {
+        ssd.start_over();
+        ssd.execute(&Request::Read(pages));
+        ssd.report()
+    };
+    assert_eq!(read(&mut ssd, 0..4), Report::default(), "nothing is there");
+    ssd.execute(&Request::Write { pages: 0..4, stream: 0 });
+    let all = read(&mut ssd, 0..4);
+    assert_eq!((all.read_pages, all.host_pages, all.micros), (4, 0, 50.0), "two on each channel");
+    // A read waits for a write on the same channel.
+    ssd.start_over();
+    ssd.execute(&Request::Write { pages: 4..5, stream: 0 });
+    ssd.execute(&Request::Read(0..1));
+    ssd.execute(&Request::Read(1..2));
+    assert_eq!((ssd.report().read_pages, ssd.report().micros), (2, 275.0));
+    ssd.execute(&Request::Trim(0..1));
+    assert_eq!(read(&mut ssd, 0..1).read_pages, 0);
+    assert_consistent(&ssd);
+}

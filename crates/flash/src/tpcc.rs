@@ -1,5 +1,6 @@
 //! TPC-C, as a device sees it.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::atomic::AtomicBool;
@@ -10,13 +11,14 @@ use pantile::{Durability, Options};
 use pantile_base::{TableId, Timestamp};
 use pantile_bench::tpcc::{Scale, Tpcc};
 use pantile_bench::{Error, Result};
+use pantile_media::Medium;
 use pantile_store::{SurveyCalls, Surveyed, survey};
 
 use crate::in_place::{Change, InPlace, InPlaceSettings, Operation};
 use crate::request::{MOST_DIRTY, PAGE_BYTES, Request, Totals};
 use crate::run::{SEED, run};
 use crate::ssd::{Report, Ssd, SsdSettings};
-use crate::traced::{Trace, TracedFactory};
+use crate::traced::{Access, Trace, TracedFactory};
 
 /// Bytes of the device for each warehouse and for each transaction: what each layout takes, and
 /// half as much again.
@@ -64,7 +66,7 @@ pub struct Experiment {
     pub warehouses: u16,
     /// Transactions that are measured, after loading.
     pub transactions: u64,
-    /// Megabytes of the buffer pool of the store that updates in place.
+    /// Megabytes of the buffer pool of the store that updates in place, and of the system's cache of pages that others read.
     pub pool: u64,
     /// Whether each commit waits for the device.
     pub is_synced: bool,
@@ -77,6 +79,8 @@ pub struct Outcome {
     pub changed_bytes: u64,
     /// Requests that write.
     pub writes: u64,
+    /// Requests that read.
+    pub reads: u64,
     /// With one request under way.
     pub one: Report,
     /// With 32.
@@ -91,8 +95,20 @@ struct Written {
     pages: u64,
 }
 
-/// The changes of each commit, while loading and after.
-type Changes = [Vec<Vec<Change>>; 2];
+/// What transactions do, one after the other.
+#[derive(Debug, PartialEq, Eq)]
+enum Step {
+    /// They read a row of a table.
+    Read(u32, u64),
+    /// One commits.
+    Commit(Vec<Change>),
+}
+
+/// What was done while loading and after.
+struct Done {
+    steps: [Vec<Step>; 2],
+    changed_bytes: u64,
+}
 
 impl Experiment {
     /// Runs it with a layout. `stop` is raised to end it early.
@@ -104,81 +120,55 @@ impl Experiment {
             Layout::Appended(collector) => collector,
             Layout::InPlace => "none",
         };
-        let (appended, changes) = self.append(collector, stop)?;
+        let (appended, done) = self.append(collector, stop)?;
         let written = match layout {
             Layout::Appended(_) => appended,
-            Layout::InPlace => self.change_in_place(&changes),
+            Layout::InPlace => self.change_in_place(&done.steps),
         };
-        let bytes = |change: &Change| match change.operation {
-            Operation::Put(len) => u64::from(len),
-            Operation::Delete => 0,
-        };
+        let Totals { writes, reads, .. } = Totals::of(&written.measured);
         let [one, many] = [1, 32].map(|depth| self.replay(&written, depth));
-        Ok(Outcome {
-            changed_bytes: changes[1].iter().flatten().map(bytes).sum(),
-            writes: Totals::of(&written.measured).writes,
-            one,
-            many,
-        })
+        Ok(Outcome { changed_bytes: done.changed_bytes, writes, reads, one, many })
     }
 
     /// Runs the transactions over a traced medium.
-    fn append(&self, collector: &str, stop: &AtomicBool) -> Result<(Written, Changes)> {
+    fn append(&self, collector: &str, stop: &AtomicBool) -> Result<(Written, Done)> {
         let unknown = || Error::Setting(format!("there is no collector {collector}"));
-        let trace = Trace::new(MOST_DIRTY);
+        let trace = Trace::new(MOST_DIRTY, ((self.pool << 20) / PAGE_BYTES) as usize);
         let factory = TracedFactory { trace: Arc::clone(&trace), syncs_at_fences: self.is_synced };
         let options = Options::new()
             .custom_medium(factory)
             .durability(if self.is_synced { Durability::Sync } else { Durability::None })
             .collector(pantile_rivals::by_name(collector).ok_or_else(unknown)?);
         let tpcc = Tpcc { scale: Scale::full(self.warehouses), together: false, seed: SEED };
-        let mut while_loading = (Vec::new(), Timestamp::ZERO);
+        let mut while_loading = (Vec::new(), Vec::new(), Timestamp::ZERO);
         let db = run(&tpcc, options, self.transactions, stop, |db| {
             trace.sync();
-            while_loading = (trace.take(), db.begin()?.timestamp());
+            while_loading = (trace.take(), trace.take_accesses(), db.begin()?.timestamp());
             Ok(())
         })?;
-        let (load, loaded) = while_loading;
+        let (load, accesses, loaded) = while_loading;
         trace.sync();
-        let measured = trace.take();
+        let (measured, accesses) = (trace.take(), [accesses, trace.take_accesses()]);
         let medium = medium_of(&db);
         let pages = medium.len() / PAGE_BYTES;
         db.close()?;
-        let found = Mutex::new(Vec::new());
-        let note = |table: TableId, contents: &[Surveyed<'_>]| {
-            let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-            found.extend(contents.iter().map(|surveyed| {
-                let content = surveyed.content;
-                let operation = match content.flags().is_tombstone() {
-                    true => Operation::Delete,
-                    false => Operation::Put(content.row_len() as u32),
-                };
-                (content.timestamp(), Change { table: table.0, row: content.tuple().0, operation })
-            }));
-        };
-        survey(
-            &*medium,
-            &SurveyCalls { threads: 1, contents: &note, finding: &|_| {}, progress: &|_, _| {} },
-        );
-        let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
-        found.sort_by_key(|(timestamp, _)| *timestamp);
-        let mut changes = Changes::default();
-        for commit in found.chunk_by(|(one, _), (other, _)| one == other) {
-            let list = &mut changes[usize::from(commit[0].0 > loaded)];
-            list.push(commit.iter().map(|(_, change)| *change).collect());
-        }
-        Ok((Written { load, measured, pages }, changes))
+        Ok((Written { load, measured, pages }, done(&*medium, accesses, loaded)))
     }
 
-    fn change_in_place(&self, changes: &Changes) -> Written {
+    fn change_in_place(&self, steps: &[Vec<Step>; 2]) -> Written {
         let defaults = InPlaceSettings::default();
         let mut store = InPlace::new(InPlaceSettings {
             commits_per_sync: if self.is_synced { 1 } else { u32::MAX },
             pool_pages: ((self.pool << 20) / (defaults.device_pages * PAGE_BYTES)) as usize,
             ..defaults
         });
-        let [load, measured] = changes.each_ref().map(|commits| {
-            commits.iter().for_each(|commit| store.commit(commit));
+        let [load, measured] = steps.each_ref().map(|steps| {
+            for step in steps {
+                match step {
+                    Step::Read(table, row) => store.read(*table, *row),
+                    Step::Commit(changes) => store.commit(changes),
+                }
+            }
             store.checkpoint();
             store.take()
         });
@@ -200,6 +190,48 @@ impl Experiment {
     }
 }
 
+/// What transactions have done, from where a closed database has its contents and where it read and wrote. A commit is where
+/// its first write was. What a collector has freed or moved is not found, so that the steps are complete without one only.
+fn done(medium: &dyn Medium, accesses: [Vec<Access>; 2], loaded: Timestamp) -> Done {
+    let found = Mutex::new(HashMap::new());
+    let note = |table: TableId, contents: &[Surveyed<'_>]| {
+        let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+        found.extend(contents.iter().map(|surveyed| {
+            let content = surveyed.content;
+            let operation = match content.flags().is_tombstone() {
+                true => Operation::Delete,
+                false => Operation::Put(content.row_len() as u32),
+            };
+            let change = Change { table: table.0, row: content.tuple().0, operation };
+            (surveyed.address.offset(), (content.timestamp(), change))
+        }));
+    };
+    survey(medium, &SurveyCalls { threads: 1, contents: &note, finding: &|_| {}, progress: &|_, _| {} });
+    let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut commits: HashMap<Timestamp, Vec<(u64, Change)>> = HashMap::new();
+    let mut changed_bytes = 0;
+    for (offset, (timestamp, change)) in &found {
+        commits.entry(*timestamp).or_default().push((*offset, *change));
+        if let Operation::Put(len) = change.operation
+            && *timestamp > loaded
+        {
+            changed_bytes += u64::from(len);
+        }
+    }
+    let mut step = |access: Access| match access {
+        Access::Read(offset) => {
+            found.get(&offset).map(|(_, Change { table, row, .. })| Step::Read(*table, *row))
+        }
+        Access::Write(offset) => {
+            let mut changes = commits.remove(&found.get(&offset)?.0)?;
+            changes.sort_unstable_by_key(|(offset, _)| *offset);
+            Some(Step::Commit(changes.into_iter().map(|(_, change)| change).collect()))
+        }
+    };
+    let steps = accesses.map(|accesses| accesses.into_iter().filter_map(&mut step).collect());
+    Done { steps, changed_bytes }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -217,10 +249,37 @@ mod tests {
         assert_eq!(appended.changed_bytes, in_place.changed_bytes);
         let (least, most) = (appended.changed_bytes, 2 * appended.changed_bytes);
         assert!((least..most).contains(&appended.one.host_bytes()), "{appended:?}");
+        // All of it was in the cache that keeps what was written, if it is large.
+        let roomy = Experiment { pool: 1_000, ..experiment };
+        for layout in ["none", IN_PLACE] {
+            let roomy =
+                roomy.run(&layout.parse().expect("a layout"), &AtomicBool::new(false)).expect("a run");
+            assert_eq!((roomy.reads, roomy.one.read_pages), (0, 0), "{layout}");
+        }
+        for outcome in [appended, in_place] {
+            assert!(outcome.reads > 300 && outcome.one.read_pages >= outcome.reads, "{outcome:?}");
+        }
         assert!(in_place.one.host_bytes() > 3 * appended.one.host_bytes(), "{in_place:?}");
         let synced = Experiment { is_synced: true, ..experiment };
         let synced = synced.run(&Layout::InPlace, &AtomicBool::new(false)).expect("a run");
         assert!(synced.one.host_pages > in_place.one.host_pages, "{synced:?}");
+    }
+
+    #[test]
+    fn all_that_is_committed_is_a_step() {
+        let experiment = Experiment { warehouses: 1, transactions: 300, pool: 1, is_synced: false };
+        let (_, done) = experiment.append("none", &AtomicBool::new(false)).expect("a run");
+        let put = |change: &Change| match change.operation {
+            Operation::Put(len) => u64::from(len),
+            Operation::Delete => 0,
+        };
+        let bytes = |step: &Step| match step {
+            Step::Commit(changes) => changes.iter().map(put).sum(),
+            Step::Read(..) => 0,
+        };
+        assert_eq!(done.steps[1].iter().map(bytes).sum::<u64>(), done.changed_bytes);
+        let reads = done.steps[1].iter().filter(|step| matches!(step, Step::Read(..))).count();
+        assert!(reads > 300 * 10, "{reads}");
     }
 
     #[test]

@@ -6,23 +6,48 @@ use pantile_testkit::{Heard, HeardMedium};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What has been written to a medium, in the order in which a device would see it behind the system's cache.
+/// Where a database has read a content or begun to write, in its order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// It has read the content at this offset.
+    Read(u64),
+    /// It has written from this offset on.
+    Write(u64),
+}
+
+/// What has been read from a medium and written to it, in the order in which a device would see it behind the system's cache.
 #[derive(Debug)]
-pub struct Trace(Mutex<Requests>);
+pub struct Trace {
+    requests: Mutex<Requests>,
+    accesses: Mutex<Vec<Access>>,
+}
 
 impl Trace {
-    /// Nothing yet. Pages are written at the latest when more than `most_dirty` wait in the cache.
-    pub fn new(most_dirty: u64) -> Arc<Self> {
-        Arc::new(Self(Mutex::new(Requests::new(most_dirty))))
+    /// Nothing yet. Pages are written at the latest when more than `most_dirty` wait in the cache, which keeps
+    /// `most_clean` others for reads.
+    pub fn new(most_dirty: u64, most_clean: usize) -> Arc<Self> {
+        let requests = Mutex::new(Requests::new(most_dirty, most_clean));
+        Arc::new(Self { requests, accesses: Mutex::default() })
     }
 
     fn with<T>(&self, work: impl FnOnce(&mut Requests) -> T) -> T {
-        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        work(&mut self.requests.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn note(&self, access: Access) {
+        self.accesses.lock().unwrap_or_else(PoisonError::into_inner).push(access);
+    }
+
+    /// Notes that a content has been read.
+    pub fn read(&self, offset: u64, len: u64) {
+        self.note(Access::Read(offset));
+        self.with(|requests| requests.read(offset / PAGE_BYTES..(offset + len).div_ceil(PAGE_BYTES)));
     }
 
     /// Notes that bytes have been written.
     pub fn write(&self, offset: u64, len: u64, stream: Stream) {
         if len > 0 {
+            self.note(Access::Write(offset));
             let pages = offset / PAGE_BYTES..=(offset + len - 1) / PAGE_BYTES;
             self.with(|requests| requests.write(pages, stream));
         }
@@ -45,12 +70,17 @@ impl Trace {
     pub fn take(&self) -> Vec<Request> {
         self.with(Requests::take)
     }
+
+    /// The accesses so far, which are forgotten.
+    pub fn take_accesses(&self) -> Vec<Access> {
+        std::mem::take(&mut self.accesses.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
-/// Opens databases in memory whose writes are recorded as those of a file would be.
+/// Opens databases in memory whose reads of contents and writes are recorded as those of a file would be.
 #[derive(Debug, Clone)]
 pub struct TracedFactory {
-    /// Where writes are recorded.
+    /// Where they are recorded.
     pub trace: Arc<Trace>,
     /// Whether fences are syncs, as those of durable commits are.
     pub syncs_at_fences: bool,
@@ -59,6 +89,7 @@ pub struct TracedFactory {
 impl TracedFactory {
     fn hear(&self, call: Heard) {
         match call {
+            Heard::Read { offset, len } => self.trace.read(offset, len),
             Heard::Write { offset, len } => self.trace.write(offset, len, 0),
             // A file that is synced often is written with zeros ahead of its use.
             Heard::Grow { from, to } if self.syncs_at_fences => self.trace.write(from, to - from, 0),
@@ -74,7 +105,8 @@ impl TracedFactory {
 impl MediumFactory for TracedFactory {
     fn open(&self, _path: &Path, options: DirectoryOptions) -> Result<Arc<dyn Medium>, MediumError> {
         let traced = self.clone();
-        Ok(Arc::new(HeardMedium::over(DramMedium::new(options.map)?, move |call| traced.hear(call))))
+        let medium = HeardMedium::over(DramMedium::new(options.map)?, move |call| traced.hear(call));
+        Ok(Arc::new(medium.with_reads()))
     }
 }
 
@@ -86,7 +118,7 @@ mod tests {
 
     #[test]
     fn pages_wait_for_a_sync_and_follow_each_other_in_requests() {
-        let trace = Trace::new(100);
+        let trace = Trace::new(100, 0);
         trace.write(5000, 10, 0);
         trace.write(0, 1, 0);
         trace.write(4095, 2, 0);
@@ -106,7 +138,7 @@ mod tests {
 
     #[test]
     fn many_pages_do_not_wait_and_what_is_trimmed_is_not_written() {
-        let trace = Trace::new(3);
+        let trace = Trace::new(3, 0);
         trace.write(0, 2 * PAGE_BYTES, 0);
         trace.trim(100, PAGE_BYTES + 10);
         assert_eq!(trace.take(), [], "no whole page");
@@ -118,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_medium_records_what_is_written_discarded_and_synced() {
-        let trace = Trace::new(1 << 20);
+        let trace = Trace::new(1 << 20, 2);
         let factory = TracedFactory { trace: Arc::clone(&trace), syncs_at_fences: true };
         let medium = factory.open(Path::new(""), DirectoryOptions::default()).expect("medium");
         medium.grow(1 << 22).expect("grow");
@@ -140,5 +172,11 @@ mod tests {
         let write = |page| Request::Write { pages: page..page + 1, stream: 0 };
         let flush = || Request::Flush;
         assert_eq!(trace.take(), [write(0), write(512), flush(), Request::Trim(512..1024), flush()]);
+        trace.take_accesses();
+        let cost = medium.facts().read_cost.as_ref().expect("reads are heard");
+        cost.charge(4090, 10);
+        cost.charge(20, 8);
+        assert_eq!(trace.take(), [Request::Read(1..2)], "the first page was written, and is in the cache");
+        assert_eq!(trace.take_accesses(), [Access::Read(4090), Access::Read(20)]);
     }
 }

@@ -57,6 +57,9 @@ pub struct Device {
     pub write_amplification: f64,
     /// Blocks that it erased.
     pub erases: u64,
+    /// Pages that were read from it; older results do not say.
+    #[serde(default)]
+    pub pages_read: Option<u64>,
 }
 
 /// Rate and latency of one kind of transaction.
@@ -99,6 +102,7 @@ impl Measurement {
                 seconds_32: many.micros / 1e6,
                 write_amplification: one.write_amplification(),
                 erases: one.erases,
+                pages_read: Some(one.read_pages),
             }),
             ..Self::default()
         }

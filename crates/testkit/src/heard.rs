@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use pantile_media::{DramMedium, Facts, Medium, MediumError, MediumStatus, Reads, SyncPoint};
+use pantile_media::{DramMedium, Facts, Medium, MediumError, MediumStatus, ReadCost, Reads, SyncPoint};
 
 /// What a medium is asked to do, which it does next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,13 +47,37 @@ pub enum Heard {
     },
     /// To expect reads.
     Advice(Reads),
+    /// Nothing, but a content was read, if reads are to be told ([`HeardMedium::with_reads`]).
+    Read {
+        /// Where it begins.
+        offset: u64,
+        /// Its length.
+        len: u64,
+    },
 }
 
 /// A medium in memory that calls a listener before it does something.
 pub struct HeardMedium {
     inner: Arc<DramMedium>,
     facts: Facts,
-    hear: Box<dyn Fn(Heard) + Send + Sync>,
+    hear: Listener,
+}
+
+type Listener = Arc<dyn Fn(Heard) + Send + Sync>;
+
+/// Tells reads of contents. They cost nothing.
+struct Reading(Listener);
+
+impl fmt::Debug for Reading {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reading").finish_non_exhaustive()
+    }
+}
+
+impl ReadCost for Reading {
+    fn charge(&self, offset: u64, len: u64) {
+        (self.0)(Heard::Read { offset, len });
+    }
 }
 
 impl fmt::Debug for HeardMedium {
@@ -66,7 +90,14 @@ impl HeardMedium {
     /// Over memory that nobody else has.
     pub fn over(inner: Arc<DramMedium>, hear: impl Fn(Heard) + Send + Sync + 'static) -> Self {
         let facts = inner.facts().clone();
-        Self { inner, facts, hear: Box::new(hear) }
+        Self { inner, facts, hear: Arc::new(hear) }
+    }
+
+    /// The same, and reads of contents are told.
+    #[must_use]
+    pub fn with_reads(mut self) -> Self {
+        self.facts.read_cost = Some(Arc::new(Reading(Arc::clone(&self.hear))));
+        self
     }
 
     /// The same, as if the system kept it in this many bytes of memory.

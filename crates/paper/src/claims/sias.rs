@@ -21,8 +21,8 @@ pub const CLAIMS: &[Claim] = &[Claim {
     published: "18 to 35x fewer MB written; 4.6x less time at queue depth 32",
     rule: "One-sided. The same transactions are traced on a medium and replayed on a simulated SSD (docs/flash.md), without syncs of commits. If a \
            store that updates in place, behind a buffer pool of a tenth of the data, writes more than 18 times the bytes of tb-collect, the claim \
-           holds. Fewer do not refute it: that store has no indexes, no old versions and writes no page twice. The time is shown and not judged, \
-           since the paper's has reads in it and all data is in memory here. The simulation gives the same figures each time.",
+           holds. Fewer do not refute it: that store has no indexes, no old versions and writes no page twice. What is read behind a cache as large as \
+           the pool and the time are shown and not judged: indexes are in memory here, and the paper's reads are most of its time. The simulation gives the same figures each time.",
     experiment: Experiment::Runs { runs: |size| each(&LAYOUTS, [traced(size)]), judge },
 }];
 
@@ -42,6 +42,7 @@ fn judge(results: &Results, size: &Size) -> Finding {
     };
     let kilobytes: Metric<'_> = &|measurement| per(measurement, measurement.bytes_written / 1e3);
     let micros: Metric<'_> = &|measurement| per(measurement, measurement.device?.seconds_32 * 1e6);
+    let reads: Metric<'_> = &|measurement| per(measurement, measurement.device?.pages_read? as f64);
     let erases: Metric<'_> = &|measurement| per(measurement, measurement.device?.erases as f64 * 1e3);
     let times_of = |metric| results.quotient(&run.with_gc(IN_PLACE), &run.with_gc(TB), metric);
     let (written, time) = (times_of(kilobytes), times_of(micros));
@@ -64,7 +65,8 @@ fn judge(results: &Results, size: &Size) -> Finding {
     let figure = |title, unit, metric| bars(title, unit, &LAYOUTS, &run, &|run| results.spread(run, metric));
     let figures = vec![
         figure("Written by TPC-C, traced", "KB per transaction", kilobytes),
-        figure("Time of the writes, 32 requests", "µs per transaction, simulated SSD", micros),
+        figure("Read by TPC-C, traced", "pages per transaction", reads),
+        figure("Time of reads and writes, 32 requests", "µs per transaction, simulated SSD", micros),
         figure("Erased blocks", "per 1,000 transactions, simulated SSD", erases),
     ];
     Finding::of(rule, "bytes written, as a multiple", ours, figures)
