@@ -1,0 +1,106 @@
+//! What a device gains from streams: skewed updates of YCSB's tuples, where space is tight, with pages in one stream or
+//! sorted by how long they live. docs/flash.md says what the columns are.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use clap::Parser;
+use pantile::lab::medium_of;
+use pantile::{Durability, Options};
+use pantile_bench::Result;
+use pantile_bench::ycsb::{Mix, Ycsb};
+use pantile_flash::{
+    Known, PAGE_BYTES, Report, Request, SEED, Ssd, SsdSettings, Stream, Totals, Trace, TracedFactory, run,
+    sort,
+};
+
+#[derive(Parser)]
+#[command(about = "What a device gains from streams")]
+struct Arguments {
+    /// Tuples.
+    #[arg(long, default_value_t = 1_000_000)]
+    tuples: u64,
+    /// Transactions of 20 updates, of which the second half is counted.
+    #[arg(long, default_value_t = 400_000)]
+    transactions: u64,
+    /// Skew of the updates.
+    #[arg(long, default_value_t = 0.9)]
+    theta: f64,
+    /// Share of the flash that the device keeps for itself.
+    #[arg(long, default_value_t = 0.07)]
+    over_provisioning: f64,
+    /// Most contents of a block of the engine.
+    #[arg(long, value_delimiter = ',', default_value = "1920,100")]
+    block_slots: Vec<u32>,
+    /// Kilobytes of an erase unit.
+    #[arg(long, value_delimiter = ',', default_value = "256,2048")]
+    erase_units: Vec<u32>,
+    /// Streams.
+    #[arg(long, default_value_t = 4)]
+    streams: Stream,
+    /// Megabytes that wait in the system's cache before they are written.
+    #[arg(long, default_value_t = 16)]
+    cache: u64,
+}
+
+fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    println!(
+        "contents of a block  device MB  written MB  erase unit KB  one stream  by life before  by life after"
+    );
+    for &slots in &arguments.block_slots {
+        let (requests, pages) = trace(&arguments, slots)?;
+        let sorted = [Known::Before, Known::After].map(|by| sort(&requests, by, arguments.streams));
+        for &erase_unit in &arguments.erase_units {
+            let settings = SsdSettings {
+                pages,
+                over_provisioning: arguments.over_provisioning,
+                block_pages: erase_unit / (PAGE_BYTES >> 10) as u32,
+                channels: 1,
+                streams: arguments.streams,
+                ..SsdSettings::default()
+            };
+            let [one, before, after] =
+                [&requests, &sorted[0], &sorted[1]].map(|requests| replay(requests, settings));
+            println!(
+                "{slots:>19} {:>10.0} {:>11.0} {erase_unit:>14} {:>11.2} {:>15.2} {:>14.2}",
+                (pages * PAGE_BYTES) as f64 / 1e6,
+                one.host_bytes() as f64 / 1e6,
+                one.write_amplification(),
+                before.write_amplification(),
+                after.write_amplification(),
+            );
+        }
+    }
+    Ok(())
+}
+
+/// The requests of a run, and the pages of its medium.
+fn trace(arguments: &Arguments, slots: u32) -> Result<(Vec<Request>, u64)> {
+    let trace = Trace::new((arguments.cache << 20) / PAGE_BYTES, 0);
+    let factory = TracedFactory { trace: Arc::clone(&trace), syncs_at_fences: false };
+    let options = Options::new().custom_medium(factory).durability(Durability::None).block_slots(slots);
+    let mix = Mix { updates: 100, ..Mix::default() };
+    let ycsb = Ycsb { tuples: arguments.tuples, mix, theta: arguments.theta, seed: SEED, ..Ycsb::default() };
+    let db = run(&ycsb, options, arguments.transactions, &AtomicBool::new(false), |_| Ok(()))?;
+    let pages = medium_of(&db).len() / PAGE_BYTES;
+    Ok((trace.take(), pages))
+}
+
+/// Executes requests on a device that is as large as the medium and has been written from end to end. The second half of
+/// what is written counts.
+fn replay(requests: &[Request], settings: SsdSettings) -> Report {
+    let mut ssd = Ssd::new(settings, 1);
+    ssd.execute(&Request::Write { pages: 0..settings.pages, stream: settings.streams - 1 });
+    let half = Totals::of(requests).pages_written / 2;
+    let filling = settings.pages;
+    let mut is_counted = false;
+    for request in requests {
+        if !is_counted && ssd.report().host_pages >= filling + half {
+            is_counted = true;
+            ssd.start_over();
+        }
+        ssd.execute(request);
+    }
+    ssd.report()
+}
