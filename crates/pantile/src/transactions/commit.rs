@@ -292,7 +292,7 @@ impl Transaction {
 
     /// Links the new versions to those that they supersede.
     fn supersede(&mut self, commit_ts: Timestamp) -> Change {
-        let store = &self.core.store;
+        let (store, cache) = (&self.core.store, self.core.row_cache.as_ref());
         let Buffers { appends, addresses, writes, tables, superseded, .. } = &mut *self.buffers;
         let mut change = Change::default();
         // Rows that the last table has more than before.
@@ -334,7 +334,7 @@ impl Transaction {
                 change.tuples -= 1;
                 change.live_bytes -= (old.row_len() + HEADER_BYTES) as i64;
             }
-            if let Some(cache) = &self.core.row_cache {
+            if let Some(cache) = cache {
                 store.keep_successor(cache, write.base, address);
             }
         }

@@ -489,7 +489,7 @@ impl Transaction {
     #[inline]
     fn content<'t>(&'t self, address: Address) -> Content<'t> {
         let store = &self.core.store;
-        if self.core.row_cache.is_none() {
+        if !self.rows_in_use.is_cached {
             if store.may_wait() {
                 store.fetch_across(address);
             }
@@ -513,7 +513,7 @@ impl Transaction {
     /// Fails if the version that a tuple's anchor names is not one of that tuple. Reads its header only.
     #[inline]
     pub(super) fn check_newest(&self, newest: Address, tuple: TupleId) -> Result<()> {
-        if newest.is_none() || self.rows_in_use.header(&self.core, newest).tuple() == tuple {
+        if newest.is_none() || self.rows_in_use.is_of(&self.core, newest, tuple) {
             return Ok(());
         }
         Err(self.rotten(newest))

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use elsa::FrozenVec;
-use pantile_base::Address;
+use pantile_base::{Address, TupleId};
 use pantile_store::{Content, HEADER_BYTES, KeptContent, RowCache};
 
 use crate::engine::core::Core;
@@ -14,45 +14,54 @@ const MOST_HELD: usize = 1 << 20;
 
 /// Copies that a transaction has read. They stay until it ends, because rows are borrowed from it, whether the cache
 /// still has them or not (I-3).
-#[derive(Default)]
 pub(super) struct RowsInUse {
+    /// Whether there is a cache.
+    pub is_cached: bool,
     held: FrozenVec<KeptContent>,
     bytes: Cell<usize>,
 }
 
 impl RowsInUse {
+    pub fn new(is_cached: bool) -> Self {
+        Self { is_cached, held: FrozenVec::new(), bytes: Cell::new(0) }
+    }
+
     /// The content at an address that is protected while it is read, copied or where it lies.
     #[inline(always)]
     pub fn content<'t>(&'t self, core: &'t Core, address: Address) -> Content<'t> {
-        match &core.row_cache {
-            None => core.store.content(address),
-            Some(cache) => self.through(cache, core, address),
-        }
+        if self.is_cached { self.content_through(core, address) } else { core.store.content(address) }
     }
 
     /// The same, of which only the header may be looked at.
     #[inline(always)]
     pub fn header<'t>(&'t self, core: &'t Core, address: Address) -> Content<'t> {
-        match &core.row_cache {
-            None => core.store.content_header(address),
-            Some(cache) => self.header_through(cache, core, address),
+        if self.is_cached { self.header_through(core, address) } else { core.store.content_header(address) }
+    }
+
+    /// Whether the content at an address is one of a tuple. Only its header is looked at.
+    #[inline(always)]
+    pub fn is_of(&self, core: &Core, address: Address, tuple: TupleId) -> bool {
+        match self.is_cached {
+            true => self.header_through(core, address).tuple() == tuple,
+            false => core.store.is_of(address, tuple),
         }
     }
 
-    #[inline(never)]
-    fn through<'t>(&'t self, cache: &RowCache, core: &'t Core, address: Address) -> Content<'t> {
+    #[cold]
+    fn content_through<'t>(&'t self, core: &'t Core, address: Address) -> Content<'t> {
         let store = &core.store;
-        if !self.may_use(cache, core) {
+        let Some(cache) = core.row_cache.as_ref().filter(|cache| self.may_use(cache, core)) else {
             return store.content(address);
-        }
+        };
         let kept = store.kept(cache, address).or_else(|| store.keep(cache, address));
         kept.map_or_else(|| store.content(address), |kept| self.hold(kept))
     }
 
-    #[inline(never)]
-    fn header_through<'t>(&'t self, cache: &RowCache, core: &'t Core, address: Address) -> Content<'t> {
-        let kept = self.may_use(cache, core).then(|| core.store.kept(cache, address)).flatten();
+    #[cold]
+    fn header_through<'t>(&'t self, core: &'t Core, address: Address) -> Content<'t> {
+        let cache = core.row_cache.as_ref().filter(|cache| self.may_use(cache, core));
         // A header alone does not make a row one that is read often.
+        let kept = cache.and_then(|cache| core.store.kept(cache, address));
         kept.map_or_else(|| core.store.content_header(address), |kept| self.hold(kept))
     }
 

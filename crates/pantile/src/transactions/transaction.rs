@@ -224,7 +224,7 @@ impl Transaction {
             starved: false,
             has_cursors: Cell::new(false),
             tables_of_pieces: TablesOfPieces::default(),
-            rows_in_use: RowsInUse::default(),
+            rows_in_use: RowsInUse::new(core.row_cache.is_some()),
             on_stage: false,
             is_visible: false,
             prepared: None,
