@@ -3,11 +3,13 @@
 use crate::ahead::Ahead;
 use crate::contents::Contents;
 use crate::map::MapOptions;
+use crate::nodes::MachineNodes;
 use crate::stats::Count;
 use crate::{Facts, Medium, MediumError, MediumStatus, SyncPoint};
 use std::sync::Arc;
 
-/// A medium in plain memory, on huge pages where the system has them.
+/// A medium in plain memory, on huge pages where the system has them. On a machine with several nodes
+/// (NUMA) its memory is on all of them in turn, and it knows which part is where ([`Facts::nodes`]).
 ///
 /// Nothing survives the process, but a database that is closed and opened
 /// again on the same object finds its contents. This is for tests, and for
@@ -25,8 +27,12 @@ impl DramMedium {
     /// # Errors
     /// [`MediumError::Io`] when no addresses can be reserved.
     pub fn new(options: MapOptions) -> Result<Arc<Self>, MediumError> {
-        let contents = Contents::in_memory("dram", options)?;
+        let mut contents = Contents::in_memory("dram", options)?;
         contents.map.prefer_huge_pages();
+        if let Some(nodes) = MachineNodes::detect().map(Arc::new) {
+            contents.map.spread_over(Arc::clone(&nodes));
+            contents.facts.nodes = Some(nodes);
+        }
         Ok(Arc::new(Self { ahead: Some(Ahead::of(&contents)), contents }))
     }
 

@@ -36,6 +36,7 @@ mod map;
 mod medium;
 mod memory;
 mod no_dax;
+mod nodes;
 mod os;
 mod pieces;
 mod place;
@@ -62,6 +63,7 @@ pub use medium::{
     Claim, Facts, InUse, Medium, MediumExt, MediumFactory, MediumStatus, ReadCost, Reads, SyncPoint,
 };
 pub use memory::available_memory;
+pub use nodes::Nodes;
 pub use os::Identity;
 pub use stats::MediumStats;
 pub use view::{ReaderFile, ViewMedium};

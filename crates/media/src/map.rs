@@ -5,6 +5,7 @@
 
 use crate::MediumError;
 use crate::limits::FullReason;
+use crate::nodes::MachineNodes;
 pub use crate::os::Protection;
 use crate::os::{self, Watch, watch};
 use pantile_base::limits::{CHUNK_BYTES, GROWTH_BYTES};
@@ -15,6 +16,7 @@ use std::io;
 use std::path::Path;
 use std::ptr;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// Addresses reserved unless told otherwise: 1 TiB.
 pub const DEFAULT_RESERVE_BYTES: u64 = 1 << 40;
@@ -58,6 +60,8 @@ pub struct Map {
     /// The system's advice for what is attached, and for what will be.
     advice: AtomicI32,
     watch: Option<Watch>,
+    /// The nodes that memory is spread over, where it is.
+    nodes: OnceLock<Arc<MachineNodes>>,
 }
 
 // SAFETY: the pointers name address space that this object owns until it is
@@ -109,6 +113,7 @@ impl Map {
             growth: Mutex::new(()),
             advice: AtomicI32::new(os::NORMAL),
             watch: None,
+            nodes: OnceLock::new(),
         }
     }
 
@@ -261,11 +266,20 @@ impl Map {
         unsafe { os::advise(self.at(from), to - from, advice) };
     }
 
+    /// Memory that will be attached is to be on these nodes in turn. It stays so once it was said.
+    pub(crate) fn spread_over(&self, nodes: Arc<MachineNodes>) {
+        self.nodes.get_or_init(|| nodes);
+    }
+
     /// Puts zeroed memory behind bytes `from..to` of the reservation.
     pub(crate) fn attach_memory(&self, from: u64, to: u64) -> Result<(), MediumError> {
         // SAFETY: `grow` gives ranges inside the reservation that are not used yet.
         let attached = unsafe { os::attach_memory(self.at(from), to - from, from) };
-        attached.map_err(|source| MediumError::growing("get", None, to, source))
+        attached.map_err(|source| MediumError::growing("get", None, to, source))?;
+        if let Some(nodes) = self.nodes.get() {
+            nodes.place(|offset| self.at(offset), from, to);
+        }
+        Ok(())
     }
 
     /// Lets go of the memory behind attached bytes, which then read as zero

@@ -2,6 +2,7 @@
 
 use crate::beside::Beside;
 use crate::data_file::DataFile;
+use crate::nodes::Nodes;
 use crate::os::populate;
 use crate::{DirectoryOptions, MediumError, MediumStats};
 use std::fmt::Debug;
@@ -101,6 +102,9 @@ pub struct Facts {
     pub beside: Option<Arc<dyn Beside>>,
     /// What readers are charged, if reads cost more than they take.
     pub read_cost: Option<Arc<dyn ReadCost>>,
+    /// Which node has which part, if there are several and the medium knows. What a thread writes
+    /// goes to its own node then, as long as there is space.
+    pub nodes: Option<Arc<dyn Nodes>>,
     /// Whether an engine uses the medium.
     pub in_use: InUse,
 }
@@ -127,6 +131,7 @@ impl Facts {
             cached_in: None,
             beside: None,
             read_cost: None,
+            nodes: None,
             in_use: InUse::default(),
         }
     }

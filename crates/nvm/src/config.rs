@@ -1,6 +1,7 @@
 //! The memories that can be emulated.
 
 use super::design::Design;
+use super::nodes::NodeConfig;
 use pantile_media::MediumError;
 use std::fmt;
 use std::io;
@@ -9,7 +10,7 @@ use std::ops::RangeInclusive;
 /// A persistent memory.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct NvmConfig {
-    /// What it is called. The medium is "nvm:" and this, with "+" and the design behind it if there is one.
+    /// What it is called. The medium is "nvm:" and this, with "+" and the design or the nodes behind it if there are any.
     pub name: &'static str,
     /// How fast it is.
     pub speed: Speed,
@@ -17,6 +18,8 @@ pub struct NvmConfig {
     pub unit_bytes: u64,
     /// The design of the engine whose costs are charged; those of the engine that uses it if there is none.
     pub design: Option<Design>,
+    /// The nodes of the machine, if there are two. `speed` is that of each node's memory then.
+    pub nodes: Option<NodeConfig>,
 }
 
 /// How fast a memory is.
@@ -50,7 +53,7 @@ pub struct Bandwidth {
 }
 
 const fn config(name: &'static str, read: f64, write: f64, unit_bytes: u64) -> NvmConfig {
-    NvmConfig { name, speed: Speed::OfDram { read, write }, unit_bytes, design: None }
+    NvmConfig { name, speed: Speed::OfDram { read, write }, unit_bytes, design: None, nodes: None }
 }
 
 /// Units a device may have.
@@ -72,6 +75,7 @@ impl NvmConfig {
         speed: Speed::PerCore { read: MODULE.read * MODULES, write: MODULE.write * MODULES },
         unit_bytes: 256,
         design: None,
+        nodes: None,
     };
     /// Reads 70 %, writes 50 %, 256 B.
     pub const A: Self = config("A", 0.7, 0.5, 256);
@@ -97,14 +101,18 @@ impl NvmConfig {
         }
     }
 
-    /// The configuration of this name, in either case, as in "optane" or "optane+mmdb:4".
+    /// The configuration of this name, in either case, as in "optane", "optane+mmdb:4" or
+    /// "optane+nodes:naive:2.5".
     pub fn by_name(name: &str) -> Option<Self> {
-        let (name, design) = match name.split_once('+') {
-            Some((name, design)) => (name, Some(design.parse().ok()?)),
-            None => (name, None),
-        };
+        let (name, with) = name.split_once('+').map_or((name, None), |(name, with)| (name, Some(with)));
         let config = Self::ALL.into_iter().find(|config| config.name.eq_ignore_ascii_case(name))?;
-        Some(Self { design, ..config })
+        match with {
+            None => Some(config),
+            Some(nodes) if nodes.starts_with("nodes:") => {
+                Some(Self { nodes: Some(nodes.parse().ok()?), ..config })
+            }
+            Some(design) => Some(Self { design: Some(design.parse().ok()?), ..config }),
+        }
     }
 
     /// Fails unless the figures make sense.
@@ -123,7 +131,11 @@ impl NvmConfig {
             _ if !self.unit_bytes.is_power_of_two() || !UNIT_BYTES.contains(&self.unit_bytes) => {
                 "the unit must be a power of two from 64 to 4096 bytes"
             }
-            _ => return self.design.map_or(Ok(()), Design::check),
+            _ if self.design.is_some() && self.nodes.is_some() => "designs know nothing of nodes",
+            _ => {
+                self.design.map_or(Ok(()), Design::check)?;
+                return self.nodes.map_or(Ok(()), NodeConfig::check);
+            }
         };
         let source = io::Error::new(io::ErrorKind::InvalidInput, format!("\"{}\": {problem}", self.name));
         Err(MediumError::Io { operation: "emulate", path: None, source })
@@ -133,7 +145,8 @@ impl NvmConfig {
 impl fmt::Display for NvmConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name)?;
-        self.design.map_or(Ok(()), |design| write!(f, "+{design}"))
+        self.design.map_or(Ok(()), |design| write!(f, "+{design}"))?;
+        self.nodes.map_or(Ok(()), |nodes| write!(f, "+{nodes}"))
     }
 }
 
@@ -151,7 +164,19 @@ mod tests {
         assert_eq!(NvmConfig::by_name("F"), None);
         let of_design = NvmConfig::by_name("optane-40+wbl:8").expect("a memory and a design");
         assert_eq!((of_design.to_string().as_str(), of_design.unit_bytes), ("optane-40+wbl:8", 256));
-        for wrong in ["optane+", "optane+wbl", "optane+wbl:0", "optane+wbl:x", "optane+pmem:4", "+wbl:4"] {
+        let with_nodes = NvmConfig::by_name("optane-40+nodes:naive").expect("a memory and nodes");
+        assert_eq!(with_nodes.to_string(), "optane-40+nodes:naive:2.5");
+        let both = NvmConfig { nodes: with_nodes.nodes, ..of_design };
+        both.check().expect_err("a design on nodes");
+        for wrong in [
+            "optane+nodes:x",
+            "optane+",
+            "optane+wbl",
+            "optane+wbl:0",
+            "optane+wbl:x",
+            "optane+pmem:4",
+            "+wbl:4",
+        ] {
             assert_eq!(NvmConfig::by_name(wrong), None, "{wrong}");
         }
     }

@@ -79,6 +79,13 @@
 //!
 //! What the engine writes for itself (copies of its collector, a line for each block, state records) is
 //! charged as if the design wrote it, too: that is little, but *mmdb* and *foedus* pay twice for it.
+//!
+//! **Nodes.** A configuration may say that the machine has two nodes, as in
+//! `optane-40+nodes:naive:2.5`. Each thread belongs to one ([`join_node`]), and a [`Placement`] says which
+//! node has a byte. Each node's memory is a device with a queue of its own, as fast as the configuration says. What a
+//! thread reads from the other node, and what it writes there, takes as many times as long as the
+//! configuration says. The node of the first byte counts for a read or a flush. What is left out favours placements with much
+//! remote memory: the engine's indexes and its other data in DRAM cost the same everywhere.
 
 // Storing through a mapping, and a place for each thread without a lock, need
 // `unsafe`. Every block names what makes it sound.
@@ -95,9 +102,11 @@ mod dram_cache;
 mod measure;
 mod medium;
 mod model;
+mod nodes;
 mod per_thread;
 
 pub use config::{Bandwidth, NvmConfig, Speed};
 pub use design::{Design, Kind as DesignKind};
 pub use measure::{DEVIATION_BOUND, Measured, Reached, measure};
 pub use medium::NvmMedium;
+pub use nodes::{NODES, NodeConfig, PUBLISHED_REMOTE_COST, Placement, join_node, node_here};

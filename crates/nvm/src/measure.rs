@@ -47,12 +47,12 @@ impl Reached {
 /// Measures what an emulated memory reaches, in about 100 ms: sequential
 /// writes with one fence at the end, and sequential reads, on one thread. What
 /// is wanted follows from the calibration that all emulated memories of this
-/// process use. The design that a configuration may name changes nothing here.
+/// process use. The design or the nodes that a configuration may name change nothing here.
 ///
 /// # Errors
 /// Those of [`NvmMedium::anonymous`].
 pub fn measure(config: NvmConfig) -> Result<Measured, MediumError> {
-    let medium = NvmMedium::anonymous(NvmConfig { design: None, ..config })?;
+    let medium = NvmMedium::anonymous(NvmConfig { design: None, nodes: None, ..config })?;
     medium.grow(AREA_BYTES)?;
     // Not in turns: writes go past the cache, and DRAM's reads were measured
     // with as much in the last level as finds room there.

@@ -5,6 +5,7 @@ use super::charges::AtWork;
 use super::clock::RealClock;
 use super::config::{Bandwidth, NvmConfig};
 use super::model::{Lane, Model};
+use super::nodes::{ChunksByTurns, Placement};
 use pantile_media::parts::{
     Ahead, Contents, Count, Counters, Directory, LINE_BYTES, LineFlush, Protection, store_fence,
 };
@@ -110,6 +111,9 @@ impl NvmMedium {
         design.iter().for_each(|design| design.grown(contents.map.len()));
         let device = Arc::new(Device { model, counters: contents.counters.clone(), design });
         contents.facts.read_cost = Some(Arc::clone(&device) as Arc<dyn ReadCost>);
+        if config.nodes.is_some_and(|nodes| nodes.placement == Placement::LocalWrites) {
+            contents.facts.nodes = Some(Arc::new(ChunksByTurns));
+        }
         let (ahead, line_flush) = (Ahead::of(&contents), LineFlush::detect());
         Self { ahead, contents, config, line_flush, device }
     }

@@ -4,6 +4,7 @@ use super::cache::CacheEstimate;
 use super::clock::Clock;
 use super::combine::CombiningBuffer;
 use super::config::{Bandwidth, NvmConfig};
+use super::nodes::{NODES, NodeConfig, node_here};
 use super::per_thread::PerThread;
 use pantile_base::Padded;
 use std::ops::Range;
@@ -87,8 +88,11 @@ pub(crate) struct Model<C> {
     read_extra: u64,
     /// Picoseconds that storing a unit in DRAM takes.
     copy_cost: u64,
-    /// When the device will have done all it was given.
-    busy_until: Padded<AtomicU64>,
+    /// The nodes of the machine, if there are two, and picoseconds that reading a unit takes longer
+    /// from the other one.
+    nodes: Option<(NodeConfig, u64)>,
+    /// When the device of each node will have done all it was given. Without nodes there is the first only.
+    busy_until: [Padded<AtomicU64>; NODES],
     lanes: PerThread<Lane>,
     clock: C,
 }
@@ -105,7 +109,11 @@ impl<C: Clock> Model<C> {
             write_cost: (unit / wanted.write).round() as u64,
             read_extra: extra.round() as u64,
             copy_cost: (unit / dram.write).round() as u64,
-            busy_until: Padded(AtomicU64::new(0)),
+            nodes: config.nodes.map(|nodes| {
+                let longer = unit / wanted.read * (nodes.remote_cost - 1.0);
+                (nodes, longer.round() as u64)
+            }),
+            busy_until: Default::default(),
             lanes: PerThread::new(|| Lane::new(config)),
             clock,
         }
@@ -148,7 +156,9 @@ impl<C: Clock> Model<C> {
     pub(crate) fn flush(&self, lane: &mut Lane, now: u64, offset: u64, len: u64) -> u64 {
         let written = self.combine(lane, offset, len);
         if written > 0 {
-            let done_at = self.occupy(now, self.write_time(written));
+            let (node, longer) = self.way_to(offset);
+            let work = (self.write_time(written) as f64 * longer) as u64;
+            let done_at = self.occupy(node, now, work);
             lane.done_at = lane.done_at.max(Some(done_at));
         }
         written
@@ -176,7 +186,7 @@ impl<C: Clock> Model<C> {
         let units = std::mem::take(&mut lane.evicted);
         // Most memories have no design, and reading the clock takes its time.
         if units > 0 {
-            self.occupy(self.now(), self.write_time(units));
+            self.occupy(0, self.now(), self.write_time(units));
         }
     }
 
@@ -187,11 +197,29 @@ impl<C: Clock> Model<C> {
         self.flush(lane, now, at, len)
     }
 
-    /// Queues work for the device and returns when it will be done.
-    fn occupy(&self, now: u64, work: u64) -> u64 {
+    /// The node that has a byte, and how many times as long writing takes from here.
+    #[inline]
+    fn way_to(&self, offset: u64) -> (usize, f64) {
+        let Some((nodes, _)) = self.nodes else { return (0, 1.0) };
+        let here = node_here();
+        let node = nodes.placement.node_of(offset, here);
+        (node, if node == here { 1.0 } else { nodes.remote_cost })
+    }
+
+    /// Picoseconds that reading a unit here takes longer than from DRAM.
+    #[inline]
+    fn extra_at(&self, offset: u64) -> u64 {
+        let Some((nodes, longer)) = self.nodes else { return self.read_extra };
+        let here = node_here();
+        let is_local = nodes.placement.node_of(offset, here) == here;
+        self.read_extra + if is_local { 0 } else { longer }
+    }
+
+    /// Queues work for the device of a node and returns when it will be done.
+    fn occupy(&self, node: usize, now: u64, work: u64) -> u64 {
         let end = |busy_until: u64| busy_until.max(now) + work;
-        let queued =
-            self.busy_until.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |busy| Some(end(busy)));
+        let busy = &self.busy_until[node].0;
+        let queued = busy.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |busy| Some(end(busy)));
         match queued {
             Ok(before) | Err(before) => end(before),
         }
@@ -215,15 +243,17 @@ impl<C: Clock> Model<C> {
     /// Waits until the device has done what every thread flushed; gives the
     /// picoseconds that this took.
     pub(crate) fn drain(&self) -> u64 {
-        self.clock.wait_until(self.busy_until.0.load(Ordering::Relaxed))
+        let busy = self.busy_until.iter().map(|busy| busy.0.load(Ordering::Relaxed)).max();
+        self.clock.wait_until(busy.unwrap_or(0))
     }
 
     /// Accounts for a read.
     pub(crate) fn read(&self, offset: u64, len: u64) -> ReadCost {
         let (first, last) = self.units(offset, len);
+        let extra = self.extra_at(offset);
         let (missed, due) = self.with_lane(|lane| {
             let missed = lane.cache.touch(first, last);
-            (missed, lane.owe(missed * self.read_extra))
+            (missed, lane.owe(missed * extra))
         });
         ReadCost { missed, waited: self.pay(due), ..ReadCost::default() }
     }

@@ -1,6 +1,7 @@
 use super::*;
 use crate::clock::ManualClock;
 use crate::config::Speed;
+use crate::nodes::{Placement, join_node};
 
 /// 20 and 10 GB/s: a 256 B unit takes DRAM 12.8 and 25.6 ns.
 const DRAM: Bandwidth = Bandwidth { read: 20e9, write: 10e9 };
@@ -230,4 +231,62 @@ fn a_device_as_fast_as_dram_owes_nothing_on_reads() {
     let (model, clock) = model(NvmConfig::E);
     assert_eq!(model.read(0, 1 << 20), ReadCost { missed: (1 << 20) / 64, ..ReadCost::default() });
     assert_eq!(clock.now(), 0);
+}
+
+const REMOTE_COST: f64 = 2.5;
+
+fn on_nodes(placement: Placement) -> NvmConfig {
+    NvmConfig { nodes: Some(NodeConfig { placement, remote_cost: REMOTE_COST }), ..NvmConfig::OPTANE }
+}
+
+/// Pages of a stream, all of them whole.
+const PAGE_UNITS: u64 = 4096 / 256;
+
+#[test]
+fn remote_memory_takes_as_many_times_as_long_as_is_configured() {
+    join_node(0);
+    let [stream, _] = streams(STREAM_UNITS);
+    let wanted = NvmConfig::OPTANE.bandwidth(DRAM, CORES);
+    let slower = |placement| match placement {
+        Placement::Remote => REMOTE_COST,
+        // Every other page, or chunk, is remote.
+        Placement::Naive | Placement::LocalWrites => (1.0 + REMOTE_COST) / 2.0,
+        Placement::Local => 1.0,
+    };
+    for placement in Placement::ALL {
+        let (config, slower) = (on_nodes(placement), slower(placement));
+        let reads = time_of_reads(config, &stream);
+        assert!(is_exact(reads, config, wanted.read / slower), "{placement:?}: {reads} ps");
+        // A fence for each page, so that the queues of the nodes are not worked off side by side.
+        let writes = time_of_writes(config, &stream, PAGE_UNITS as usize);
+        assert!(is_exact(writes, config, wanted.write / slower), "{placement:?}: {writes} ps");
+    }
+}
+
+#[test]
+fn local_memory_costs_what_memory_costs_without_nodes() {
+    for stream in streams(STREAM_UNITS) {
+        let local = on_nodes(Placement::Local);
+        assert_eq!(time_of_reads(local, &stream), time_of_reads(NvmConfig::OPTANE, &stream));
+        assert_eq!(time_of_writes(local, &stream, 16), time_of_writes(NvmConfig::OPTANE, &stream, 16));
+    }
+}
+
+#[test]
+fn each_node_has_a_queue_of_its_own() {
+    let (model, clock) = model(on_nodes(Placement::Local));
+    let write_on = |node| {
+        join_node(node);
+        flush(&model, node as u64 * 4096, 256)
+    };
+    let unit =
+        NvmConfig::OPTANE.unit_bytes as f64 * PS_PER_SECOND / NvmConfig::OPTANE.bandwidth(DRAM, CORES).write;
+    assert_eq!((write_on(0), write_on(1)), (1, 1));
+    model.drain();
+    assert_close(clock.now(), unit);
+    join_node(0);
+    flush(&model, 2 * 4096, 256);
+    flush(&model, 3 * 4096, 256);
+    model.drain();
+    assert_close(clock.now(), 3.0 * unit);
 }

@@ -57,10 +57,16 @@ pub(crate) struct Allocator {
 const LOOKS_AT_END: u32 = 10;
 
 impl Allocator {
-    /// Takes the first free block of a class. The chunks at the end of the
-    /// medium become empty, and the medium can become shorter.
-    pub fn take(&mut self, class: Class) -> Option<BlockId> {
-        let block = self.free[class.number()].pop_first()?;
+    /// Takes the first free block of a class in a chunk for which `is_near` holds. The chunks at
+    /// the end of the medium become empty, and the medium can become shorter.
+    pub fn take(&mut self, class: Class, is_near: impl Fn(u32) -> bool) -> Option<BlockId> {
+        let free = &mut self.free[class.number()];
+        let mut block = *free.first()?;
+        while !is_near(block.chunk) {
+            let behind = BlockId { chunk: block.chunk + 1, index: 0 };
+            block = *free.range(behind..).next()?;
+        }
+        free.remove(&block);
         if let Some(free) = self.free_by_chunk.get_mut(&block.chunk) {
             *free -= 1;
         }

@@ -99,22 +99,23 @@ impl Store {
         now: impl Fn() -> Timestamp,
         addresses: &mut Vec<Address>,
     ) -> Result<Appended<'s>, StoreError> {
-        let reservation = Reservation::new(urgency, Company::Any);
+        let reservation = Reservation::new(urgency, Company::Any).on(self.nodes.here());
         let (appended, payload) =
             self.append_to(&self.streams, hint, reservation, contents, now, addresses)?;
         self.appended.add(hint, payload);
         Ok(appended)
     }
 
-    /// Appends copies to blocks that hold only copies.
+    /// Appends copies to blocks that hold only copies, on a node.
     pub(crate) fn append_survivors<'c>(
         &self,
         hint: usize,
+        node: Option<usize>,
         contents: impl Iterator<Item = NewContent<'c>> + Clone,
         now: impl Fn() -> Timestamp,
         addresses: &mut Vec<Address>,
     ) -> Result<SyncPoint, StoreError> {
-        let reservation = Reservation::new(Urgency::Collect, Company::Any);
+        let reservation = Reservation::new(Urgency::Collect, Company::Any).on(node);
         let (appended, payload) =
             self.append_to(&self.survivor_streams, hint, reservation, contents, now, addresses)?;
         self.appended.add(hint, payload);
@@ -132,7 +133,7 @@ impl Store {
         addresses: &mut Vec<Address>,
     ) -> Result<(Appended<'s>, u64), StoreError> {
         self.begin_write()?;
-        let mut guard = take_stream(streams, hint);
+        let mut guard = take_stream(self.nodes.streams_of(streams, reservation.node), hint);
         // Under the stream's lock, so that a sample is taken before or after
         // all of this.
         let at = now();
@@ -223,7 +224,7 @@ impl Store {
         }
         while room < wanted {
             let resumed = match reservation.company {
-                Company::Any => self.resume(lane).or_else(|| self.take_over(lane, reservation)),
+                Company::Any => self.resume(lane, reservation).or_else(|| self.take_over(lane, reservation)),
                 Company::Alone => None,
             };
             let id = match resumed {
@@ -295,8 +296,8 @@ impl Store {
 
     /// A partly filled block of an idle lane, or from before the database was
     /// opened. Its versions may live longer or less long, which costs one block.
-    fn resume(&self, lane: &Lane) -> Option<BlockId> {
-        self.resumable.lock().get_mut(&lane.class())?.pop()
+    fn resume(&self, lane: &Lane, reservation: &Reservation) -> Option<BlockId> {
+        self.nodes.take_near(self.resumable.lock().get_mut(&lane.class())?, reservation.node)
     }
 
     /// The partly filled block of another stream, while the class has few blocks:
@@ -309,7 +310,8 @@ impl Store {
         if reservation.is_of_copies() || self.allocator.lock().bytes_of(lane.class()) >= few {
             return None;
         }
-        self.streams.iter().find_map(|stream| stream.try_lock()?.take_open(lane.class()))
+        let streams = self.nodes.streams_of(&self.streams, reservation.node);
+        streams.iter().find_map(|stream| stream.try_lock()?.take_open(lane.class()))
     }
 
     fn open_block(
@@ -494,6 +496,8 @@ fn take_stream(streams: &[Padded<Mutex<Stream>>], hint: usize) -> MutexGuard<'_,
 #[derive(Debug)]
 pub(crate) struct Reservation {
     pub(crate) urgency: Urgency,
+    /// The node that the room is to be on, if that matters.
+    pub(crate) node: Option<usize>,
     company: Company,
     /// Whether it has opened a block.
     opened: bool,
@@ -513,6 +517,11 @@ impl Reservation {
     }
 
     pub fn new(urgency: Urgency, company: Company) -> Self {
-        Self { urgency, company, opened: false, carved: Vec::new() }
+        Self { urgency, node: None, company, opened: false, carved: Vec::new() }
+    }
+
+    /// The same on a node.
+    pub fn on(self, node: Option<usize>) -> Self {
+        Self { node, ..self }
     }
 }

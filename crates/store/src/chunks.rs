@@ -94,6 +94,10 @@ impl Store {
         let is_copy = reservation.is_of_copies();
         let packed = is_copy.then(|| self.packed_class(allocator, suited, stride)).flatten();
         let suited = packed.unwrap_or(suited);
+        if packed.is_some() {
+            // Wherever the lowest one is.
+            reservation.node = None;
+        }
         let refused = match self.take_of_class(allocator, suited, reservation) {
             Err(error) if error.is_full() => error,
             other => return other,
@@ -114,7 +118,23 @@ impl Store {
         class: Class,
         reservation: &mut Reservation,
     ) -> Result<BlockId, MediumError> {
-        if let Some(id) = allocator.take(class) {
+        match self.take_on(allocator, class, reservation.node, reservation) {
+            // Space of another node is better than none.
+            Err(error) if error.is_full() && reservation.node.is_some() => {
+                self.take_on(allocator, class, None, reservation)
+            }
+            taken => taken,
+        }
+    }
+
+    fn take_on(
+        &self,
+        allocator: &mut Allocator,
+        class: Class,
+        node: Option<usize>,
+        reservation: &mut Reservation,
+    ) -> Result<BlockId, MediumError> {
+        if let Some(id) = allocator.take(class, |chunk| self.nodes.is_near(chunk, node)) {
             let end = self.block(id).0.end_of(id.index);
             let left = self.leave_chunks(allocator, reservation.urgency);
             let backed = left.and_then(|()| self.back(allocator, end, reservation.urgency));
@@ -132,12 +152,13 @@ impl Store {
             allocator.take_unsettled(id);
             return Ok(id);
         }
-        let is_fitting = |id: &BlockId| self.block(*id).0.geometry.class() == class;
+        let is_fitting =
+            |id: &BlockId| self.block(*id).0.geometry.class() == class && self.nodes.is_near(id.chunk, node);
         let at = match reservation.carved.iter().position(is_fitting) {
             Some(at) => at,
             None => {
                 let first = reservation.carved.len();
-                reservation.carved.append(&mut self.carve(allocator, class, reservation.urgency)?);
+                reservation.carved.append(&mut self.carve(allocator, class, node, reservation.urgency)?);
                 first
             }
         };
@@ -152,9 +173,10 @@ impl Store {
         &self,
         allocator: &mut Allocator,
         class: Class,
+        node: Option<usize>,
         urgency: Urgency,
     ) -> Result<Vec<BlockId>, MediumError> {
-        let number = self.take_chunk(allocator, class, urgency)?;
+        let number = self.take_chunk(allocator, class, node, urgency)?;
         let chunk = Chunk::new(number, Geometry::new(number, class), allocator.first_generation(number));
         self.write_chunk_page(&chunk)?;
         let blocks = (0..chunk.geometry.blocks).map(|index| chunk.id(index)).collect();
@@ -181,9 +203,10 @@ impl Store {
         &self,
         allocator: &mut Allocator,
         class: Class,
+        node: Option<usize>,
         urgency: Urgency,
     ) -> Result<u32, MediumError> {
-        let number = self.choose_chunk(allocator, urgency)?;
+        let number = self.choose_chunk(allocator, node, urgency)?;
         let end = u64::from(number) * CHUNK_BYTES + Geometry::new(number, class).end_of(0);
         if let Err(error) = self.back(allocator, end, urgency) {
             if number + 1 == allocator.next_chunk {
@@ -196,19 +219,33 @@ impl Store {
         Ok(number)
     }
 
-    fn choose_chunk(&self, allocator: &mut Allocator, urgency: Urgency) -> Result<u32, MediumError> {
+    fn choose_chunk(
+        &self,
+        allocator: &mut Allocator,
+        node: Option<usize>,
+        urgency: Urgency,
+    ) -> Result<u32, MediumError> {
+        let is_near = |number: &u32| self.nodes.is_near(*number, node);
         let reserve = self.wanted_reserve(allocator).left_by(urgency);
         if reserve.chunks > 0 {
             self.back_chunks(allocator, 1 + reserve.chunks)?;
         }
-        if allocator.free_chunks.is_empty() {
-            self.restore_one(allocator)?;
+        if !allocator.free_chunks.iter().any(&is_near) {
+            self.restore_one(allocator, node)?;
         }
-        if let Some(number) = allocator.free_chunks.pop_first() {
+        if let Some(number) = allocator.free_chunks.iter().copied().find(&is_near) {
+            allocator.free_chunks.remove(&number);
             return Ok(number);
         }
-        allocator.next_chunk += 1;
-        Ok(allocator.next_chunk - 1)
+        let next = allocator.next_chunk;
+        let number = (next..).find(&is_near).expect("each node has chunks");
+        if number > next {
+            // Those of other nodes before it stay free, with space behind them.
+            self.medium.grow(u64::from(number) * CHUNK_BYTES)?;
+            allocator.free_chunks.extend(next..number);
+        }
+        allocator.next_chunk = number + 1;
+        Ok(number)
     }
 
     /// Finds space for others where whole chunks are the reserve. Free blocks
@@ -227,16 +264,17 @@ impl Store {
             if allocator.free_chunks.len() as u64 + beyond >= wanted {
                 return Ok(());
             }
-            if !self.restore_one(allocator)? {
+            if !self.restore_one(allocator, None)? {
                 self.medium.grow((u64::from(allocator.next_chunk) + beyond + 1) * CHUNK_BYTES)?;
             }
         }
     }
 
-    /// Finds space behind the first discarded chunk. Returns whether there was
-    /// one.
-    fn restore_one(&self, allocator: &mut Allocator) -> Result<bool, MediumError> {
-        let Some(&number) = allocator.discarded.first() else { return Ok(false) };
+    /// Finds space behind the first discarded chunk, of a node if that matters. Returns whether
+    /// there was one.
+    fn restore_one(&self, allocator: &mut Allocator, node: Option<usize>) -> Result<bool, MediumError> {
+        let first = allocator.discarded.iter().copied().find(|number| self.nodes.is_near(*number, node));
+        let Some(number) = first else { return Ok(false) };
         if let Some((offset, len)) = self.on_medium(number) {
             self.medium.restore(offset, len)?;
         }

@@ -233,7 +233,7 @@ impl Store {
     }
 
     /// Copies survivors to other blocks, apart from new versions (T23). No
-    /// reader finds the copies yet, and no thread waits until they are durable.
+    /// reader finds the copies yet, and no thread waits until they are durable. They stay on the node of the first.
     ///
     /// # Errors
     /// [`StoreError::Medium`]; if it is `Full`, nothing was written.
@@ -247,7 +247,8 @@ impl Store {
         let contents = survivors.iter().map(|(table, Survivor { content, .. })| {
             NewContent::copy_of(*table, content, content.flags().relocated())
         });
-        self.append_survivors(hint, contents, now, addresses)
+        let node = survivors.first().and_then(|(_, first)| self.nodes.of(first.address));
+        self.append_survivors(hint, node, contents, now, addresses)
     }
 
     /// Ends the generation of a frozen block that no transaction can see into

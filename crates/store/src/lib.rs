@@ -31,6 +31,7 @@ mod joining;
 mod kept;
 mod kept_tiles;
 mod lines;
+mod nodes;
 mod own;
 mod packing;
 mod records;

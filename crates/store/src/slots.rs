@@ -109,7 +109,7 @@ impl Store {
             let content = self.content(address);
             NewContent::copy_of(table, &content, content.flags().superseded())
         });
-        let reservation = Reservation::new(Urgency::Write, Company::Alone);
+        let reservation = Reservation::new(Urgency::Write, Company::Alone).on(self.nodes.here());
         let (appended, _) =
             self.append_to(&self.survivor_streams, hint, reservation, contents, now, copies)?;
         appended.persist_later();

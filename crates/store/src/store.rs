@@ -23,6 +23,7 @@ use crate::free_slot::SlotReuse;
 use crate::hold::Holds;
 use crate::image::ImageName;
 use crate::kept_tiles::KeptTiles;
+use crate::nodes::NodeMap;
 use crate::own::{Own, mapped};
 use crate::shape::Shape;
 use crate::state_record::StateRecord;
@@ -55,6 +56,7 @@ pub struct Store {
     base: usize,
     /// The delay that readers are charged, on media that charge for reads.
     read_cost: Option<Arc<dyn ReadCost>>,
+    pub(crate) nodes: NodeMap,
     pub(crate) identity: u64,
     lineage: Lineage,
     /// It was opened to read what is whole.
@@ -194,17 +196,21 @@ impl Store {
     ) -> Self {
         // A collector that reuses slots makes its copies in every commit.
         let survivor_streams =
-            if options.reuse.is_some() { options.streams } else { options.streams.div_ceil(4) }.max(1);
+            if options.reuse.is_some() { options.streams } else { options.streams.div_ceil(4) };
+        let nodes = NodeMap(medium.facts().nodes.clone());
+        let [streams, survivor_streams] =
+            [options.streams, survivor_streams].map(|streams| nodes.share(streams.max(1)));
         Self {
             base: medium.base() as usize,
             read_cost: medium.facts().read_cost.clone(),
+            nodes,
             medium,
             identity,
             lineage,
             is_damaged: false,
             chunks: Segments::default(),
             allocator: Mutex::default(),
-            streams: (0..options.streams.max(1)).map(|_| Padded::default()).collect(),
+            streams: (0..streams).map(|_| Padded::default()).collect(),
             survivor_streams: (0..survivor_streams).map(|_| Padded::default()).collect(),
             resumable: Mutex::default(),
             durable: AtomicU64::new(state.watermark),

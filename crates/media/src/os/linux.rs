@@ -67,6 +67,31 @@ pub(crate) unsafe fn discard_memory(at: *mut c_void, bytes: u64) -> io::Result<(
     }
 }
 
+/// Nodes that a mask has bits for: as many as Linux can have.
+const MOST_NODES: usize = 1024;
+
+/// Asks for memory of this node behind a range that has no memory yet, and for that of others only where it is
+/// used up. A system that refuses costs speed only.
+///
+/// # Safety
+/// The range is memory of a reservation.
+pub(crate) unsafe fn prefer_node(at: *mut c_void, bytes: u64, node: u32) {
+    let bits = u64::BITS as usize;
+    let mut mask = [0u64; MOST_NODES / u64::BITS as usize];
+    let Some(word) = mask.get_mut(node as usize / bits) else { return };
+    *word |= 1 << (node as usize % bits);
+    // The kernel leaves the last of these bits out.
+    let (mode, most) = (libc::MPOL_PREFERRED, MOST_NODES + 1);
+    // SAFETY: by the contract. The call reads the mask and changes no bytes of the range.
+    unsafe { libc::syscall(libc::SYS_mbind, at, bytes, mode, mask.as_ptr(), most, 0) };
+}
+
+/// The processor that the calling thread is on.
+pub(crate) fn cpu_here() -> Option<usize> {
+    // SAFETY: takes nothing.
+    usize::try_from(unsafe { libc::sched_getcpu() }).ok()
+}
+
 /// Whether the contents of a file are in memory, without a device.
 pub(crate) fn is_in_memory(file: &File) -> bool {
     kind_of_file_system(file) == Some(libc::TMPFS_MAGIC)

@@ -24,6 +24,17 @@ pub(crate) fn has_dc_cvap() -> bool {
     false
 }
 
+/// Asks for memory of a node: the system places memory by itself.
+///
+/// # Safety
+/// None; that of the other system.
+pub(crate) unsafe fn prefer_node(_at: *mut std::ffi::c_void, _bytes: u64, _node: u32) {}
+
+/// The processor that the calling thread is on: unknown.
+pub(crate) fn cpu_here() -> Option<usize> {
+    None
+}
+
 /// Whether the contents of a file are in memory, without a device: unknown.
 pub(crate) fn is_in_memory(_file: &File) -> bool {
     false
