@@ -15,6 +15,7 @@ pub mod load;
 pub mod long_readers;
 pub mod machine;
 pub mod memory;
+pub mod partition;
 pub mod place;
 pub mod record;
 pub mod runner;

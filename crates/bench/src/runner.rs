@@ -230,6 +230,8 @@ pub fn run<C: Client>(
                 nth_scheduled += u32::from(!ended_so_far.analytical);
                 let (own, ended) = (Measured::new(kinds, pace.measure), &ended);
                 scope.spawn(move || {
+                    // Clients take nodes in turn, where there are nodes.
+                    pantile_nvm::join_node(n);
                     Loop { client, schedule, own, ended_so_far, random: Random::new(n as u64, 0), ended }
                         .run(schedule.start + offset)
                 })

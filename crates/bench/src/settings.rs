@@ -31,7 +31,7 @@ impl Medium {
     /// The medium of a name: `file`, `dram`, `dax`, `dax:eadr` (where the
     /// platform saves the CPU's caches), `nvm` (which is `nvm:optane`),
     /// `nvm:optane-40`, `nvm:A` to `nvm:E`, and each with a design and how many times DRAM it is, as in
-    /// `nvm:optane-40+mmdb:4`.
+    /// `nvm:optane-40+mmdb:4`, or with two nodes, as in `nvm:optane-40+nodes:naive:2.5`.
     ///
     /// # Errors
     /// What is wrong with the name.
@@ -48,7 +48,7 @@ impl Medium {
                 .map(Medium::Nvm)
                 .ok_or_else(|| {
                     format!(
-                        "there is no medium {name:?}; there are file, dram, dax, dax:eadr, nvm:optane, nvm:optane-40 and nvm:A to nvm:E, these also as nvm:A+zen:4 (or mmdb, wbl, foedus)"
+                        "there is no medium {name:?}; there are file, dram, dax, dax:eadr, nvm:optane, nvm:optane-40 and nvm:A to nvm:E, these also as nvm:A+zen:4 (or mmdb, wbl, foedus) and nvm:A+nodes:naive:2.5 (or local, remote, local-writes)"
                     )
                 }),
         }

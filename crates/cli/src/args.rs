@@ -236,6 +236,10 @@ pub struct YcsbArgs {
     /// A standard mix, A to F, instead of percentages.
     #[arg(long, value_name = "A..F", value_parser = workload, conflicts_with_all = ["updates", "inserts", "scans", "rmw"])]
     pub workload: Option<char>,
+    /// Send each transaction to a thread of the node that most of its data is mapped to, as Zen+'s soft partition does;
+    /// for --medium nvm:optane-40+nodes:local-writes.
+    #[arg(long, conflicts_with = "beside")]
+    pub by_partition: bool,
     /// What all workloads share.
     #[command(flatten)]
     pub common: Common,
@@ -250,6 +254,10 @@ pub struct TpccArgs {
     /// Read, change and insert the rows of one table in one call where their keys are known.
     #[arg(long)]
     pub together: bool,
+    /// Send each transaction to a thread of the node that most of its data is mapped to, as Zen+'s soft partition does;
+    /// for --medium nvm:optane-40+nodes:local-writes.
+    #[arg(long)]
+    pub by_partition: bool,
     /// What all workloads share.
     #[command(flatten)]
     pub common: Common,
@@ -329,7 +337,8 @@ pub struct Common {
     /// Where the data is kept; several, separated by commas, are run in turn: file, dram, dax (persistent memory, with --dir on a
     /// file system mounted with dax=always; dax:eadr where the platform saves the CPU's caches),
     /// nvm:optane (or nvm), nvm:optane-40, nvm:A to nvm:E; nvm:optane-40+mmdb:4 charges what another design (zen, mmdb, wbl,
-    /// foedus) would cost where the memory is 4 times the DRAM.
+    /// foedus) would cost where the memory is 4 times the DRAM; nvm:optane-40+nodes:naive:2.5 (or local, remote, local-writes) is
+    /// a machine of two nodes, whose remote memory costs 2.5 times as much.
     #[arg(long, value_delimiter = ',', default_value = "file", value_parser = Medium::by_name)]
     pub medium: Vec<Medium>,
     /// Directory of the database. It is kept, and a database that is already there is continued

@@ -10,6 +10,7 @@ use pantile_bench::ch::Ch;
 use pantile_bench::experiment::run_all;
 use pantile_bench::load::Context;
 use pantile_bench::machine;
+use pantile_bench::partition::ByPartition;
 use pantile_bench::record::{Record, Records};
 use pantile_bench::runner::Pace;
 use pantile_bench::settings::{Settings, Variant};
@@ -45,14 +46,22 @@ pub fn ycsb(args: &YcsbArgs, stop: &AtomicBool) -> Result<(), Failure> {
         seed: args.common.seed,
     };
     workload.validate()?;
-    run(&workload, &args.common, threads(&args.common) + workload.clients_beside(), stop)
+    let threads = threads(&args.common) + workload.clients_beside();
+    match args.by_partition {
+        true => run(&ByPartition(workload), &args.common, threads, stop),
+        false => run(&workload, &args.common, threads, stop),
+    }
 }
 
 /// Runs `pantile bench tpcc`.
 pub fn tpcc(args: &TpccArgs, stop: &AtomicBool) -> Result<(), Failure> {
     let workload =
         Tpcc { scale: Scale::full(args.warehouses), together: args.together, seed: args.common.seed };
-    run(&workload, &args.common, threads(&args.common), stop)
+    let threads = threads(&args.common);
+    match args.by_partition {
+        true => run(&ByPartition(workload), &args.common, threads, stop),
+        false => run(&workload, &args.common, threads, stop),
+    }
 }
 
 /// Runs `pantile bench ch`.

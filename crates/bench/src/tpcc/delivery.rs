@@ -13,8 +13,9 @@ use crate::runner::Outcome;
 use pantile_testkit::Random;
 
 /// Who delivers, for which warehouse.
+#[derive(Clone)]
 pub(super) struct Input {
-    w: u16,
+    pub(super) w: u16,
     carrier: u8,
 }
 

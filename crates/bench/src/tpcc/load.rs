@@ -35,6 +35,19 @@ enum Unit {
     Orders { w: u16, d: u8 },
 }
 
+impl Unit {
+    /// The warehouse that it is of.
+    fn warehouse(self) -> Option<u16> {
+        match self {
+            Unit::Items { .. } => None,
+            Unit::Warehouse { w }
+            | Unit::Stock { w, .. }
+            | Unit::Customers { w, .. }
+            | Unit::Orders { w, .. } => Some(w),
+        }
+    }
+}
+
 fn units(scale: Scale) -> Vec<Unit> {
     let chunks = || (1..=scale.items).step_by(CHUNK as usize);
     let mut units: Vec<_> = chunks().map(|first| Unit::Items { first }).collect();
@@ -84,6 +97,8 @@ struct Loader<'a> {
 
 impl Loader<'_> {
     fn load(&self, unit: Unit, random: &mut Random) -> Result<u64> {
+        // A warehouse begins on the node that its partition is mapped to, where there are nodes.
+        unit.warehouse().into_iter().for_each(|w| pantile_nvm::join_node(w.into()));
         let chunk = |first: u32| first..=(first + CHUNK - 1).min(self.scale.items);
         let customers = 1..=self.scale.customers;
         match unit {

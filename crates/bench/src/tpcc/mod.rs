@@ -29,6 +29,7 @@ pub use session::Session;
 
 use crate::error::Result;
 use crate::load::Context;
+use crate::partition::Assign;
 use crate::record::Consistency;
 use crate::runner::{self, Outcome};
 use crate::workload::{Found, LoadedRow, Workload, remove_unfinished};
@@ -167,6 +168,7 @@ fn read_loaded(db: &Database) -> Result<Option<(Scale, u32)>> {
 }
 
 /// The inputs of a transaction.
+#[derive(Clone)]
 enum Input {
     NewOrder(new_order::Input),
     Payment(payment::Input),
@@ -238,6 +240,37 @@ impl runner::Client for Client {
             Input::OrderStatus(input) => order_status::attempt(session, input),
             Input::Delivery(input) => delivery::attempt(session, input),
             Input::StockLevel(input) => stock_level::attempt(session, input),
+        }
+    }
+}
+
+/// A transaction with all its inputs.
+pub struct Drawn(Input);
+
+impl Assign for Client {
+    type Drawn = Drawn;
+
+    fn draw_for_all(&mut self) {
+        self.homes = (1..=self.scale.warehouses).collect();
+    }
+
+    fn drawn(&self) -> Drawn {
+        Drawn(self.input.clone())
+    }
+
+    fn attempt_next(&mut self, Drawn(input): Drawn) {
+        self.input = input;
+    }
+
+    /// The warehouses of its rows, by which all tables but ITEM are partitioned.
+    fn partition_keys(&self, keys: &mut Vec<u64>) {
+        let mut add = |w: u16| keys.push(w.into());
+        match &self.input {
+            Input::NewOrder(input) => input.warehouses().for_each(add),
+            Input::Payment(input) => input.warehouses().into_iter().for_each(add),
+            Input::OrderStatus(input) => add(input.w),
+            Input::Delivery(input) => add(input.w),
+            Input::StockLevel(input) => add(input.w),
         }
     }
 }

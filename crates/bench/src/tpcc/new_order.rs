@@ -25,6 +25,7 @@ struct Line {
 }
 
 /// What is ordered.
+#[derive(Clone)]
 pub(super) struct Input {
     w: u16,
     d: u8,
@@ -57,6 +58,11 @@ impl Input {
             lines,
             count,
         }
+    }
+
+    /// That of the order, and of each line.
+    pub fn warehouses(&self) -> impl Iterator<Item = u16> {
+        [self.w].into_iter().chain(self.lines[..self.count].iter().map(|line| line.supply))
     }
 
     #[cfg(test)]

@@ -14,8 +14,9 @@ use crate::runner::Outcome;
 use pantile_testkit::Random;
 
 /// Who asks.
+#[derive(Clone)]
 pub(super) struct Input {
-    w: u16,
+    pub(super) w: u16,
     d: u8,
     who: Who,
 }

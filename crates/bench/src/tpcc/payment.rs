@@ -15,6 +15,7 @@ use crate::runner::Outcome;
 use pantile_testkit::Random;
 
 /// The input of a payment.
+#[derive(Clone)]
 pub(super) struct Input {
     w: u16,
     d: u8,
@@ -39,6 +40,11 @@ impl Input {
             // 1.00 to 5,000.00
             amount: random.between(100, 500_000).into(),
         }
+    }
+
+    /// That of the warehouse, of the district and of the customer.
+    pub fn warehouses(&self) -> [u16; 3] {
+        [self.w, self.w, self.customer_w]
     }
 
     #[cfg(test)]

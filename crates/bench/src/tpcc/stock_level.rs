@@ -16,8 +16,9 @@ use pantile_testkit::Random;
 const RECENT: u32 = 20;
 
 /// Where, and how low.
+#[derive(Clone)]
 pub(super) struct Input {
-    w: u16,
+    pub(super) w: u16,
     d: u8,
     threshold: i64,
 }

@@ -1,13 +1,15 @@
 //! The five transactions on a tiny database.
 
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use pantile::{Database, MediumKind, Options, OwnedValue, Range};
 
 use super::*;
 use crate::load::Silent;
-use crate::runner::Client as _;
+use crate::partition::ByPartition;
 use crate::runner::tests::side_by_side;
+use crate::runner::{Client as _, Pace};
 use schema::{customer, district, history, new_order as open, order, stock};
 
 const SCALE: Scale = Scale { warehouses: 2, items: 200, customers: 60 };
@@ -288,4 +290,39 @@ fn every_warehouse_has_a_client_and_every_client_a_warehouse() {
     assert_eq!(homes(1, 2, 5), [2, 4]);
     assert_eq!(homes(4, 8, 3), [2]);
     assert_eq!(homes(0, 16, 1), [1]);
+}
+
+fn keys(client: &impl Assign) -> Vec<u64> {
+    let mut keys = Vec::new();
+    client.partition_keys(&mut keys);
+    keys
+}
+
+#[test]
+fn what_one_client_draws_another_runs() {
+    let (db, data) = loaded();
+    let mut clients = tpcc().clients(&db, &data, 2, Isolation::Serializable).unwrap();
+    let (mut other, mut one) = (clients.remove(1), clients.remove(0));
+    one.draw_for_all();
+    let mut homes = [0; 2];
+    for _ in 0..300 {
+        one.draw();
+        let drawn = keys(&one);
+        homes[drawn[0] as usize - 1] += 1;
+        other.attempt_next(one.drawn());
+        assert_eq!(keys(&other), drawn);
+        other.attempt().unwrap();
+    }
+    assert!(homes.iter().all(|drawn| *drawn > 50), "{homes:?}");
+    assert_consistent(&db, &data);
+}
+
+#[test]
+fn clients_that_assign_by_partition_leave_the_data_consistent() {
+    let (db, data) = loaded();
+    let clients = ByPartition(tpcc()).clients(&db, &data, 2, Isolation::Serializable).unwrap();
+    let pace = Pace { warmup: Duration::ZERO, measure: Duration::from_millis(300), rate: 0.0 };
+    let measured = runner::run(clients, KINDS.len(), pace, || false, |_| {}).unwrap();
+    assert!(measured.transactions() > 0);
+    assert_consistent(&db, &data);
 }

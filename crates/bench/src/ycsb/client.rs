@@ -11,6 +11,7 @@ use super::data::{Data, FIELD};
 use super::keys::Keys;
 use super::settings::{Beside, KEY_BYTES, Mix, Ycsb};
 use crate::error::{Error, Result};
+use crate::partition::Assign;
 use crate::runner::{self, Outcome};
 use pantile_testkit::Random;
 
@@ -405,5 +406,35 @@ impl runner::Client for Client {
             _ => self.run_ops()?,
         }
         Ok(Outcome::Committed)
+    }
+}
+
+/// A transaction with all its inputs.
+pub struct Drawn {
+    kind: TransactionKind,
+    ops: Vec<Op>,
+    scan_from: u64,
+}
+
+impl Assign for Client {
+    type Drawn = Drawn;
+
+    /// It does anyway.
+    fn draw_for_all(&mut self) {}
+
+    fn drawn(&self) -> Drawn {
+        Drawn { kind: self.kind, ops: self.ops.clone(), scan_from: self.scan_from }
+    }
+
+    fn attempt_next(&mut self, drawn: Drawn) {
+        Drawn { kind: self.kind, ops: self.ops, scan_from: self.scan_from } = drawn;
+    }
+
+    /// Those of single tuples.
+    fn partition_keys(&self, keys: &mut Vec<u64>) {
+        keys.extend(self.ops.iter().filter_map(|op| match *op {
+            Op::Read(key) | Op::Update(key, _) | Op::Insert(key, _) | Op::Rmw(key, _) => Some(key),
+            Op::Scan(..) => None,
+        }));
     }
 }

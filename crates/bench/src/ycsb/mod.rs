@@ -28,7 +28,7 @@ use std::sync::Arc;
 
 use pantile::{Database, Isolation, TableDef, Type};
 
-pub use client::Client;
+pub use client::{Client, Drawn};
 pub use data::Data;
 pub use settings::{Beside, Mix, STANDARD_THETA, TUPLE_BYTES, Ycsb};
 

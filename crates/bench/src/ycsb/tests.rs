@@ -4,6 +4,7 @@ use pantile::{MediumKind, Options, Range};
 
 use super::*;
 use crate::load::Silent;
+use crate::partition::Assign;
 use crate::runner::tests::side_by_side;
 use crate::runner::{Client as _, Outcome};
 use client::{KINDS, Op};
@@ -242,5 +243,25 @@ fn one_client_runs_long_transactions_beside_the_others() {
     }
     for wrong in [Beside::Scans(0), Beside::Updates(0), Beside::Updates(2500)] {
         assert!(Ycsb { beside: Some(wrong), ..ycsb() }.validate().is_err());
+    }
+}
+
+#[test]
+fn what_one_client_draws_another_runs() {
+    let mix = Mix { updates: 50, inserts: 0, scans: 20, rmw: 0 };
+    let ycsb = Ycsb { mix, ..ycsb() };
+    let (db, data) = loaded(&ycsb);
+    let mut clients = ycsb.clients(&db, &data, 2, Isolation::Serializable).unwrap();
+    let (mut other, mut one) = (clients.remove(1), clients.remove(0));
+    for _ in 0..20 {
+        one.draw();
+        let (mut keys, mut same) = (Vec::new(), Vec::new());
+        one.partition_keys(&mut keys);
+        other.attempt_next(one.drawn());
+        other.partition_keys(&mut same);
+        // Where a scan ends is not known.
+        let scans = one.ops.iter().filter(|op| matches!(op, Op::Scan(..))).count();
+        assert_eq!((keys.len() + scans, &keys), (one.ops.len(), &same));
+        assert_eq!(other.attempt().unwrap(), Outcome::Committed);
     }
 }
