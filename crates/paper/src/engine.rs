@@ -63,7 +63,7 @@ impl Runner for Engine {
         };
         let context = Context { threads: machine::cores(), stop, observer: &Silent };
         let mut records = Vec::new();
-        let done = run.work.run(&settings, &context, |record| records.push(record));
+        let done = run.work.run(&settings, run.by_partition, &context, |record| records.push(record));
         match (done, records.pop()) {
             (Err(pantile_bench::Error::Interrupted { .. }), _) => Ending::Interrupted,
             (Err(error), _) => Ending::Failed(error.to_string()),

@@ -68,6 +68,8 @@ pub struct Size {
     pub zen_mixes: Vec<(u32, f64)>,
     /// How many times DRAM the memory is there.
     pub ratios: Vec<u32>,
+    /// Shares of updates in percent, and skews, on two nodes (ZN-27).
+    pub node_mixes: Vec<(u32, f64)>,
 }
 
 /// The factors by which experiments are shortened, tried in order until they
@@ -107,6 +109,7 @@ impl Size {
             zen_tuples: 50_000,
             zen_mixes: vec![(0, 0.0), (50, 0.0)],
             ratios: vec![4],
+            node_mixes: vec![(50, 0.6)],
         }
     }
 
@@ -141,6 +144,7 @@ impl Size {
             // Read only, balanced and write heavy, without skew and with high skew.
             zen_mixes: vec![(0, 0.0), (50, 0.0), (90, 0.0), (0, 0.95), (50, 0.95), (90, 0.95)],
             ratios: vec![4, 16],
+            node_mixes: vec![(50, 0.6), (50, 0.95)],
             ..Self::quick(cores)
         }
     }

@@ -23,6 +23,8 @@ pub struct RunSpec {
     pub medium: &'static str,
     /// The name of the protocol that keeps transactions apart, unless it is that of the engine.
     pub protocol: Option<&'static str>,
+    /// Whether transactions are sent to the node that most of their data is mapped to.
+    pub by_partition: bool,
     /// The number of clients; with `ch`, of those that write.
     pub threads: usize,
     /// Transactions per second on a schedule, or 0.
@@ -65,6 +67,7 @@ impl RunSpec {
             gc,
             medium,
             protocol: None,
+            by_partition: false,
             threads,
             rate: 0.0,
             warmup,
@@ -101,6 +104,12 @@ impl RunSpec {
         Self { protocol: Some(protocol), ..self }
     }
 
+    /// The same with transactions sent to the node that most of their data is mapped to.
+    #[must_use]
+    pub fn by_partition(self) -> Self {
+        Self { by_partition: true, ..self }
+    }
+
     /// The same at a fixed rate in transactions per second.
     #[must_use]
     pub fn at_rate(self, rate: f64) -> Self {
@@ -122,9 +131,9 @@ impl RunSpec {
 
     /// What it has in common with the runs that it is compared with.
     pub fn group(&self) -> String {
-        // Also with those on the same memory under another design.
+        // Also with those on the same memory under another design, or with other nodes.
         let memory = self.medium.split_once('+').map_or(self.medium, |(memory, _)| memory);
-        self.clone().on(memory).command(&["*"], 1)
+        Self { by_partition: false, ..self.clone().on(memory) }.command(&["*"], 1)
     }
 
     /// The command line that repeats it with each of these collectors.
@@ -146,6 +155,9 @@ impl RunSpec {
         );
         if let Some(protocol) = self.protocol {
             line += &format!(" --protocol {protocol}");
+        }
+        if self.by_partition {
+            line += " --by-partition";
         }
         if self.rate > 0.0 {
             line += &format!(" --rate {}", self.rate);
@@ -261,6 +273,8 @@ mod tests {
         assert!(others[1..].iter().all(|other| other.group() != run.group()));
         let designs = ["nvm:optane-40+zen:4", "nvm:optane-40+mmdb:16"].map(|medium| run.clone().on(medium));
         assert!(designs.iter().all(|design| design.group() == run.group() && design.key() != run.key()));
+        let soft = run.clone().by_partition();
+        assert!(soft.group() == run.group() && soft.key().ends_with(" --by-partition"));
     }
 
     #[test]

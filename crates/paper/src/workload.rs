@@ -5,6 +5,7 @@ use pantile_bench::Result;
 use pantile_bench::ch::Ch;
 use pantile_bench::experiment::run_all;
 use pantile_bench::load::Context;
+use pantile_bench::partition::ByPartition;
 use pantile_bench::record::Record;
 use pantile_bench::settings::Settings;
 use pantile_bench::tpcc::{Scale, Tpcc};
@@ -82,11 +83,18 @@ const ZEN_TUPLE_BYTES: u32 = 1000;
 const ZEN_OPS: u32 = 16;
 
 impl Work {
-    /// Runs it. Passes each record to `each`.
+    /// Runs it, with transactions sent to the node that most of their data is mapped to if that is
+    /// wanted and it can. Passes each record to `each`.
     ///
     /// # Errors
     /// The errors of the run.
-    pub fn run(&self, settings: &Settings, context: &Context<'_>, each: impl FnMut(Record)) -> Result<()> {
+    pub fn run(
+        &self,
+        settings: &Settings,
+        by_partition: bool,
+        context: &Context<'_>,
+        each: impl FnMut(Record),
+    ) -> Result<()> {
         let seed = settings.seed;
         let tpcc = |warehouses| Tpcc { scale: Scale::full(warehouses), together: false, seed };
         let ycsb = |tuples, ops, updates, theta| Ycsb {
@@ -99,6 +107,9 @@ impl Work {
             ..Ycsb::default()
         };
         match *self {
+            Work::Tpcc { warehouses } if by_partition => {
+                run_all(&ByPartition(tpcc(warehouses)), settings, context, each)
+            }
             Work::Tpcc { warehouses } => run_all(&tpcc(warehouses), settings, context, each),
             Work::Ch { warehouses, olap } => {
                 let oltp = settings.threads - olap;
@@ -114,7 +125,10 @@ impl Work {
             Work::Zen { tuples, updates, theta, beside } => {
                 let zen =
                     Ycsb { tuple_bytes: ZEN_TUPLE_BYTES, beside, ..ycsb(tuples, ZEN_OPS, updates, theta) };
-                run_all(&zen, settings, context, each)
+                match by_partition {
+                    true => run_all(&ByPartition(zen), settings, context, each),
+                    false => run_all(&zen, settings, context, each),
+                }
             }
             Work::Kv { tuples, theta, scans } => {
                 let kv = Ycsb { scan_share: scans, ..ycsb(tuples, 1, 100, theta) };

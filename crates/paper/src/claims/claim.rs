@@ -28,8 +28,6 @@ pub struct Claim {
 /// How a claim is examined.
 #[derive(Debug)]
 pub enum Experiment {
-    /// Not examined here, for this reason.
-    NotHere(&'static str),
     /// Examined by runs.
     Runs {
         /// The runs.
@@ -63,23 +61,14 @@ impl Finding {
 impl Claim {
     /// Its runs.
     pub fn runs(&self, size: &Size) -> Vec<RunSpec> {
-        match self.experiment {
-            Experiment::NotHere(_) => Vec::new(),
-            Experiment::Runs { runs, .. } => runs(size),
-        }
+        let Experiment::Runs { runs, .. } = self.experiment;
+        runs(size)
     }
 
     /// Judges the results.
     pub fn judge(&self, results: &Results, size: &Size) -> Finding {
-        match self.experiment {
-            Experiment::NotHere(reason) => Finding {
-                judgement: Judgement::cannot(reason),
-                ours: String::new(),
-                unit: "",
-                figures: Vec::new(),
-            },
-            Experiment::Runs { judge, .. } => judge(results, size),
-        }
+        let Experiment::Runs { judge, .. } = self.experiment;
+        judge(results, size)
     }
 
     /// Whether a name means this claim: its id, or one of the figures that the

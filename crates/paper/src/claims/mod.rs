@@ -6,6 +6,7 @@
 mod claim;
 mod designs;
 mod help;
+mod nodes;
 mod sias;
 mod steam;
 mod tb_space;

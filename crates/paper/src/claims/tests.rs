@@ -302,6 +302,69 @@ fn designs_are_compared_one_by_one() {
     assert_eq!((keys.len(), full.len()), (48, 48), "six mixes and skews, two ratios, four designs");
 }
 
+/// The judgement of ZN-27 with three repetitions at these speeds.
+fn on_nodes(size: &Size, speed: impl Fn(&RunSpec) -> f64) -> Judgement {
+    let claim = claim("ZN-27");
+    let mut results = Results::default();
+    for run in claim.runs(size) {
+        (1..=3).for_each(|repetition| results.add(&run.key(), repetition, at(speed(&run))));
+    }
+    claim.judge(&results, size).judgement
+}
+
+#[test]
+fn nodes_are_compared_as_published() {
+    let full = Size::full(2);
+    let on = |run: &RunSpec, nodes: &str| run.medium.contains(&format!("+nodes:{nodes}:"));
+    let published = |run: &RunSpec| match run {
+        _ if on(run, "remote") => 400.0,
+        _ if on(run, "naive") => 600.0,
+        _ if run.by_partition => 950.0,
+        _ => 1000.0,
+    };
+    assert_eq!(on_nodes(&full, published).verdict, Verdict::Holds);
+    assert_eq!(on_nodes(&Size::quick(2), published).verdict, Verdict::CannotBeJudged, "one warehouse");
+    let blind = |run: &RunSpec| if run.by_partition { 600.0 } else { published(run) };
+    let judgement = on_nodes(&full, blind);
+    assert_eq!((judgement.verdict, judgement.count(Outcome::Refuted)), (Verdict::DoesNotHold, 2));
+    assert!(judgement.reason.contains("TPC-C: soft is 0.60x (0.60x to 0.60x) local"), "{}", judgement.reason);
+    let all_remote = |run: &RunSpec| if on(run, "naive") { 400.0 } else { published(run) };
+    assert_eq!(on_nodes(&full, all_remote).verdict, Verdict::DoesNotHold);
+    let runs = claim("ZN-31").runs(&full);
+    let keys: HashSet<_> = runs.iter().map(RunSpec::key).collect();
+    assert_eq!((keys.len(), runs.len()), (12, 12), "two mixes and TPC-C, four designs");
+    assert!(runs.iter().all(|run| run.by_partition == on(run, "local-writes")));
+}
+
+/// The model takes what is waited for on local memory as much longer as remote memory costs.
+#[test]
+fn the_model_of_two_nodes_follows_from_local_memory() {
+    let size = Size::full(2);
+    let claim = claim("ZN-27");
+    let mut results = Results::default();
+    for run in claim.runs(&size).iter().filter(|run| run.medium.contains("+nodes:local:")) {
+        let mut measurement = at(1000.0);
+        // Two threads that wait for reads a quarter of the time, and for writes another one.
+        (measurement.costs.io.read_wait, measurement.costs.io.write_wait) = (0.0005, 0.0005);
+        (1..=3).for_each(|repetition| results.add(&run.key(), repetition, measurement.clone()));
+    }
+    let figures = claim.judge(&results, &size).figures;
+    let model = figures.iter().find(|figure| figure.is_foretold()).expect("a model");
+    let last = |name: &str| {
+        let series = model.series.iter().find(|series| series.name == name).expect("a series");
+        series.points.last().expect("TPC-C is last").y
+    };
+    let expected = [
+        ("local", 1000.0),
+        ("remote", 2.0 / (0.002 + 1.5 * 0.001)),
+        ("naive", 2.0 / (0.002 + 1.5 * 0.0005)),
+        ("soft", 2.0 / (0.002 + 1.5 * 0.01 * 0.0005)),
+    ];
+    for (name, expected) in expected {
+        assert!((last(name) - expected).abs() < 0.01, "{name}: {}", last(name));
+    }
+}
+
 #[test]
 fn ten_protocols_can_fail_on_each_design() {
     let faster = |run: &RunSpec| if run.medium.contains("+zen:") { 1000.0 } else { 700.0 };
