@@ -60,7 +60,7 @@ pub use file::{Durability, FileMedium, FileOptions};
 pub use limits::{Explained, check_file_size};
 pub use map::{DEFAULT_RESERVE_BYTES, MapOptions};
 pub use medium::{
-    Claim, Facts, InUse, Medium, MediumExt, MediumFactory, MediumStatus, ReadCost, Reads, SyncPoint,
+    Charges, Claim, Facts, InUse, Medium, MediumExt, MediumFactory, MediumStatus, Reads, SyncPoint,
 };
 pub use memory::available_memory;
 pub use nodes::Nodes;

@@ -66,11 +66,14 @@ pub enum Reads {
     },
 }
 
-/// A charge for reads, for media that imitate a slower device.
-pub trait ReadCost: Send + Sync + Debug {
-    /// Accounts for a read of content bytes, and delays the caller as the
-    /// device would.
-    fn charge(&self, offset: u64, len: u64);
+/// What a medium that imitates another device charges for more than it sees. Each
+/// call delays the caller as the device would.
+pub trait Charges: Send + Sync + Debug {
+    /// Accounts for a read of content bytes.
+    fn read(&self, offset: u64, len: u64);
+
+    /// Accounts for this many slots for contents that are taken, or given back.
+    fn slots(&self, count: u64);
 }
 
 /// What stays the same about a medium while it is open.
@@ -100,8 +103,8 @@ pub struct Facts {
     pub cached_in: Option<u64>,
     /// Where a cache can be kept beside the medium, if anywhere.
     pub beside: Option<Arc<dyn Beside>>,
-    /// What readers are charged, if reads cost more than they take.
-    pub read_cost: Option<Arc<dyn ReadCost>>,
+    /// What users are charged, if that is more than what the calls take.
+    pub charges: Option<Arc<dyn Charges>>,
     /// Which node has which part, if there are several and the medium knows. What a thread writes
     /// goes to its own node then, as long as there is space.
     pub nodes: Option<Arc<dyn Nodes>>,
@@ -130,7 +133,7 @@ impl Facts {
             mapped: None,
             cached_in: None,
             beside: None,
-            read_cost: None,
+            charges: None,
             nodes: None,
             in_use: InUse::default(),
         }

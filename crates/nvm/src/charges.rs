@@ -24,7 +24,7 @@ impl AtWork {
     /// Over a device with units of this many bytes.
     pub(crate) fn new(design: Design, unit_bytes: u64) -> Self {
         let piece = match design.kind {
-            Kind::Zen | Kind::Wbl => Some(unit_bytes),
+            Kind::Zen | Kind::ZenNaive | Kind::Wbl => Some(unit_bytes),
             Kind::Foedus => Some(PAGE_BYTES),
             Kind::Mmdb => None,
         };
@@ -47,7 +47,7 @@ impl AtWork {
     pub(crate) fn read<C: Clock>(&self, model: &Model<C>, offset: u64, len: u64) -> ReadCost {
         let mut read = ReadCost::default();
         match self.design.kind {
-            Kind::Zen | Kind::Foedus => self.fetch(model, offset, len, &mut read),
+            Kind::Zen | Kind::ZenNaive | Kind::Foedus => self.fetch(model, offset, len, &mut read),
             Kind::Wbl => {
                 self.fetch(model, offset, len, &mut read);
                 if len > HEADER_BYTES {
@@ -93,6 +93,20 @@ impl AtWork {
         }
     }
 
+    /// Whether the metadata of slots are made durable.
+    pub(crate) fn persists_slots(&self) -> bool {
+        self.design.kind == Kind::ZenNaive
+    }
+
+    /// Makes the metadata of slots durable, one after the other. Returns the units written, and the picoseconds waited.
+    pub(crate) fn persist_slots<C: Clock>(&self, model: &Model<C>, count: u64) -> (u64, u64) {
+        (0..count).fold((0, 0), |(written, waited), _| {
+            let now = model.now();
+            let units = model.with_lane(|lane| model.flush_apart(lane, now));
+            (written + units, waited + model.fence())
+        })
+    }
+
     /// Something was written, in DRAM first where there are copies.
     pub(crate) fn written(&self, offset: u64, len: u64) {
         if let Some(cache) = &self.cache {
@@ -112,7 +126,7 @@ impl AtWork {
         len: u64,
     ) -> u64 {
         let is_volatile = match self.design.kind {
-            Kind::Zen | Kind::Wbl => return model.flush(lane, now, offset, len),
+            Kind::Zen | Kind::ZenNaive | Kind::Wbl => return model.flush(lane, now, offset, len),
             Kind::Mmdb => !self.is_in_dram(offset),
             Kind::Foedus => true,
         };

@@ -53,6 +53,22 @@ fn zen_reads_a_tuple_once_and_writes_it_once() {
 }
 
 #[test]
+fn the_naive_design_waits_for_the_metadata_of_each_slot() {
+    let bench = Bench::new(Kind::ZenNaive, 4);
+    assert!(bench.design.persists_slots());
+    let one = bench.model.write_time(1);
+    assert_eq!(bench.design.persist_slots(&bench.model, 3), (3, 3 * one), "a unit each, one after the other");
+    assert_eq!(bench.clock.now(), 3 * one);
+    assert_eq!(bench.write(0, 1024), (4, 4 * one), "tuples are written as by zen");
+    assert_eq!(bench.design.persist_slots(&bench.model, 1), (1, one), "none shares a unit");
+    let first = bench.read(8192, 1024);
+    assert_eq!((first.missed, first.fences, first.written), (4, 0, 0));
+    for kind in Kind::ALL.into_iter().filter(|kind| *kind != Kind::ZenNaive) {
+        assert!(!Bench::new(kind, 4).design.persists_slots(), "{}", kind.name());
+    }
+}
+
+#[test]
 fn mmdb_writes_what_it_reads_and_what_it_writes_twice_beyond_dram() {
     let bench = Bench::new(Kind::Mmdb, 4);
     let reads: Vec<_> = tuples(4000).map(|offset| bench.read(offset, 1024)).collect();

@@ -20,6 +20,9 @@ pub enum Kind {
     /// The Met-Cache: what was read or written lately has copies in DRAM, here units of the device instead of
     /// tuples. What a transaction writes reaches the memory once.
     Zen,
+    /// [`Kind::Zen`] with the naive space management that it is compared with: the metadata of each slot that is
+    /// taken for a tuple, or given back, become durable in the memory by themselves.
+    ZenNaive,
     /// Memory as more room for an in-memory database with a log: tuples are in DRAM or in volatile
     /// memory, each read of a tuple there writes its metadata, and what a transaction writes goes to a log.
     Mmdb,
@@ -33,12 +36,13 @@ pub enum Kind {
 
 impl Kind {
     /// All of them, the one that Zen+ proposes first.
-    pub const ALL: [Self; 4] = [Kind::Zen, Kind::Mmdb, Kind::Wbl, Kind::Foedus];
+    pub const ALL: [Self; 5] = [Kind::Zen, Kind::ZenNaive, Kind::Mmdb, Kind::Wbl, Kind::Foedus];
 
     /// What it is called.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Zen => "zen",
+            Kind::ZenNaive => "zen-naive",
             Kind::Mmdb => "mmdb",
             Kind::Wbl => "wbl",
             Kind::Foedus => "foedus",

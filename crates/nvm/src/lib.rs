@@ -67,7 +67,7 @@
 //! engine works as ever, and the emulator charges what an engine of that design would do to the
 //! memory for the same reads, writes and commits, with DRAM of a fourth of the medium's size. It is a
 //! model of costs and no second engine: nothing is lost or recovered in another way. What it leaves
-//! out favours the three designs that Zen is compared with:
+//! out favours the designs that Zen is compared with:
 //! - *mmdb*: no checkpoints. A log record is as long as what is written of the tuple. Metadata of a
 //!   tuple that the CPU has cached is not written, and no commit waits for what it evicts itself, only
 //!   for what was evicted before it.
@@ -75,6 +75,8 @@
 //!   the unit is in the write-combining buffer. Several looks at one tuple in a row count as one.
 //! - *foedus*: a new snapshot is written once for each byte that was logged, though FOEDUS writes whole
 //!   pages, and again no commit waits for its own. No page is ever written back when it is evicted.
+//! - *zen-naive*, which is Zen with another allocator: one line of metadata for each slot that is taken or given back, and no
+//!   latency of its own for making it durable.
 //! - Copies in DRAM are charged DRAM's bandwidth for storing them and nothing for finding them.
 //!
 //! What the engine writes for itself (copies of its collector, a line for each block, state records) is

@@ -87,9 +87,9 @@ fn write_all(medium: &NvmMedium, bytes: &[u8]) -> Result<(), MediumError> {
 
 fn read_all(medium: &NvmMedium) {
     let mut piece = [0u8; PIECE_BYTES];
-    let cost = medium.facts().read_cost.as_ref();
+    let charges = medium.facts().charges.as_ref();
     for offset in offsets(PIECE_BYTES) {
         load(medium.base(), offset, &mut piece);
-        cost.inspect(|cost| cost.charge(offset as u64, PIECE_BYTES as u64));
+        charges.inspect(|charges| charges.read(offset as u64, PIECE_BYTES as u64));
     }
 }

@@ -10,7 +10,7 @@ use pantile_media::parts::{
     Ahead, Contents, Count, Counters, Directory, LINE_BYTES, LineFlush, Protection, store_fence,
 };
 use pantile_media::{
-    DirectoryOptions, Facts, MapOptions, Medium, MediumError, MediumFactory, MediumStatus, ReadCost,
+    Charges, DirectoryOptions, Facts, MapOptions, Medium, MediumError, MediumFactory, MediumStatus,
 };
 use std::ops::Range;
 use std::path::Path;
@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// less time than storing into the cache and flushing it.
 const STREAM_BYTES: usize = 2048;
 
-/// The device, and what it counts. Readers charge it directly.
+/// The device, and what it counts. Users of the medium charge it directly.
 #[derive(Debug)]
 struct Device {
     model: Model<RealClock>,
@@ -29,8 +29,8 @@ struct Device {
     design: Option<AtWork>,
 }
 
-impl ReadCost for Device {
-    fn charge(&self, offset: u64, len: u64) {
+impl Charges for Device {
+    fn read(&self, offset: u64, len: u64) {
         if len == 0 {
             return;
         }
@@ -45,6 +45,14 @@ impl ReadCost for Device {
             self.count_written(cost.written);
             self.counters.add(Count::Fences, cost.fences);
         }
+    }
+
+    fn slots(&self, count: u64) {
+        let Some(design) = self.design.as_ref().filter(|design| design.persists_slots()) else { return };
+        let (written, waited) = design.persist_slots(&self.model, count);
+        self.count_written(written);
+        self.counters.add(Count::Fences, count);
+        self.counters.add(Count::WriteWait, waited);
     }
 }
 
@@ -110,7 +118,7 @@ impl NvmMedium {
         let design = config.design.map(|design| AtWork::new(design, config.unit_bytes));
         design.iter().for_each(|design| design.grown(contents.map.len()));
         let device = Arc::new(Device { model, counters: contents.counters.clone(), design });
-        contents.facts.read_cost = Some(Arc::clone(&device) as Arc<dyn ReadCost>);
+        contents.facts.charges = Some(Arc::clone(&device) as Arc<dyn Charges>);
         if config.nodes.is_some_and(|nodes| nodes.placement == Placement::LocalWrites) {
             contents.facts.nodes = Some(Arc::new(ChunksByTurns));
         }

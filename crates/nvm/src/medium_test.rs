@@ -42,9 +42,10 @@ fn statistics_count_bytes_lines_and_units() {
     medium.flush(60, 8);
     medium.flush(0, 0);
     medium.fence().expect("fence");
-    let cost = medium.facts().read_cost.as_ref().expect("reads cost");
-    cost.charge(1 << 20, 300);
-    cost.charge(0, 0);
+    let charges = medium.facts().charges.as_ref().expect("reads cost");
+    charges.read(1 << 20, 300);
+    charges.read(0, 0);
+    charges.slots(3);
     let delta = medium.stats() - before;
     assert!(delta.device_write_ps > 0);
     let mut expected = delta;
@@ -53,6 +54,18 @@ fn statistics_count_bytes_lines_and_units() {
     (expected.bytes_read, expected.units_read) = (300, 2);
     (expected.bytes_discarded, expected.bytes_restored) = (0, 0);
     assert_eq!(delta, expected);
+}
+
+#[test]
+fn slots_are_charged_by_the_design_that_persists_them() {
+    for (name, charged) in [("E+zen-naive:4", 3), ("E+zen:4", 0), ("E", 0)] {
+        let medium = grown(NvmConfig::by_name(name).expect("a memory"));
+        let before = medium.stats();
+        medium.facts().charges.as_ref().expect("charges").slots(3);
+        let delta = medium.stats() - before;
+        assert_eq!((delta.units_written, delta.fences), (charged, charged), "{name}");
+        assert_eq!((delta.flushes, delta.bytes_written), (0, 0), "{name}");
+    }
 }
 
 #[test]

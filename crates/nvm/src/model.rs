@@ -7,6 +7,7 @@ use super::config::{Bandwidth, NvmConfig};
 use super::nodes::{NODES, NodeConfig, node_here};
 use super::per_thread::PerThread;
 use pantile_base::Padded;
+use pantile_media::parts::LINE_BYTES;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -19,6 +20,9 @@ const READ_DEBT_PS: u64 = 300_000;
 
 /// Where the logs of designs with a log are taken to be: beyond all media.
 const LOG_AT: u64 = 1 << 56;
+
+/// Where the metadata of slots are taken to be, of designs that keep them.
+const SLOTS_AT: u64 = 1 << 57;
 
 /// A thread that makes no fences gives the device this many evicted units at once, more than a commit of a workload has.
 const EVICTED_TOGETHER: u64 = 1024;
@@ -38,6 +42,8 @@ pub(crate) struct Lane {
     pub(crate) metadata_of: Option<u64>,
     /// Bytes that it has logged, of a design with a log.
     logged: u64,
+    /// Lines that it has written apart from one another, of a design that keeps metadata of slots.
+    apart: u64,
     /// Units that the device has to write, and that nobody waits for.
     evicted: u64,
 }
@@ -52,6 +58,7 @@ impl Lane {
             streamed: 0..0,
             metadata_of: None,
             logged: 0,
+            apart: 0,
             evicted: 0,
         }
     }
@@ -195,6 +202,13 @@ impl<C: Clock> Model<C> {
         let at = LOG_AT + lane.logged;
         lane.logged += len;
         self.flush(lane, now, at, len)
+    }
+
+    /// Gives the device a line in a unit of its own at time `now`; returns the units written.
+    pub(crate) fn flush_apart(&self, lane: &mut Lane, now: u64) -> u64 {
+        let at = SLOTS_AT + (lane.apart << self.unit_shift);
+        lane.apart += 1;
+        self.flush(lane, now, at, LINE_BYTES)
     }
 
     /// The node that has a byte, and how many times as long writing takes from here.

@@ -468,6 +468,7 @@ impl Store {
     fn write_staged(&self, lane: &mut Lane, at: Timestamp) -> Result<(), MediumError> {
         let Some(open) = lane.open.as_mut() else { return Ok(()) };
         let offset = open.first.offset() + u64::from(open.staged_from) * u64::from(lane.stride);
+        self.charge_slots(open.next - open.staged_from);
         self.medium.write_flushed(offset, &lane.staging)?;
         lane.staging.clear();
         open.staged_from = open.next;

@@ -81,6 +81,8 @@ impl Store {
         let address = chunk.address(to.block.id.index, to.slot);
         block.tile.replace_link(to.slot, None);
         encode(header, row, self.content_seed(to.block.opened_at), address, buffer);
+        // It was given back, and is taken again.
+        self.charge_slots(2);
         self.medium.write_flushed(address.offset(), buffer)?;
         buffer.clear();
         let begin = header.timestamp.get();

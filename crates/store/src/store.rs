@@ -8,7 +8,7 @@ use pantile_base::limits::{CHUNK_BYTES, HEAD_BYTES};
 use pantile_base::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use pantile_base::sync::{Mutex, RwLock, plain_access};
 use pantile_base::{Address, Padded, Segments, TableId, Timestamp, TupleId, prefetch};
-use pantile_media::{Medium, MediumExt, ReadCost};
+use pantile_media::{Charges, Medium, MediumExt};
 
 use crate::allocator::Allocator;
 use crate::block::{Block, BlockId, BlockRef, BlockState, Chunk};
@@ -55,7 +55,7 @@ pub struct Store {
     /// between threads.
     base: usize,
     /// The delay that readers are charged, on media that charge for reads.
-    read_cost: Option<Arc<dyn ReadCost>>,
+    charges: Option<Arc<dyn Charges>>,
     pub(crate) nodes: NodeMap,
     pub(crate) identity: u64,
     lineage: Lineage,
@@ -202,7 +202,7 @@ impl Store {
             [options.streams, survivor_streams].map(|streams| nodes.share(streams.max(1)));
         Self {
             base: medium.base() as usize,
-            read_cost: medium.facts().read_cost.clone(),
+            charges: medium.facts().charges.clone(),
             nodes,
             medium,
             identity,
@@ -249,6 +249,14 @@ impl Store {
         self.medium.shared()
     }
 
+    /// Charges for slots that are taken, or given back.
+    #[inline]
+    pub(crate) fn charge_slots(&self, count: u32) {
+        if let Some(charges) = &self.charges {
+            charges.slots(u64::from(count));
+        }
+    }
+
     /// Where what it holds comes from.
     pub fn lineage(&self) -> Lineage {
         self.lineage
@@ -268,8 +276,8 @@ impl Store {
         unsafe {
             let len = row_len(u32::from_le(start.add(16).cast::<u32>().read()));
             let bytes = std::slice::from_raw_parts(start, HEADER_BYTES + len);
-            if let Some(cost) = &self.read_cost {
-                cost.charge(address.offset(), bytes.len() as u64);
+            if let Some(charges) = &self.charges {
+                charges.read(address.offset(), bytes.len() as u64);
             }
             Content::new(bytes)
         }
@@ -280,8 +288,8 @@ impl Store {
     pub fn content_header(&self, address: Address) -> Content<'_> {
         plain_access();
         let start = (self.base + address.offset() as usize) as *const u8;
-        if let Some(cost) = &self.read_cost {
-            cost.charge(address.offset(), HEADER_BYTES as u64);
+        if let Some(charges) = &self.charges {
+            charges.read(address.offset(), HEADER_BYTES as u64);
         }
         // SAFETY: as for `content`.
         Content::new(unsafe { std::slice::from_raw_parts(start, HEADER_BYTES) })

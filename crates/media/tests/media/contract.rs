@@ -180,7 +180,7 @@ fn names_and_promises() {
     let seen: Vec<_> = media(place.path())
         .iter()
         .map(|medium| {
-            (medium.facts().name.clone(), medium.facts().survives_exit, medium.facts().read_cost.is_some())
+            (medium.facts().name.clone(), medium.facts().survives_exit, medium.facts().charges.is_some())
         })
         .collect();
     let expected = [

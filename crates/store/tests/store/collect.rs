@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use pantile_base::{Address, TableId, Timestamp, TupleId};
 use pantile_media::{DramMedium, MapOptions, Medium};
+use pantile_nvm::{NvmConfig, NvmMedium};
 use pantile_store::{
     BlockRef, BlockState, ContentFlags, KeepLinks, NewContent, Refused, Scan, Store, StoreError,
     StoreOptions, Survivor, Urgency,
@@ -291,6 +292,28 @@ fn reclaim(store: &Store, block: BlockRef, addresses: &[Address], at: u64) {
     assert_eq!(refusal(store, block, None), None);
     store.medium().fence().expect("fence");
     store.free(block, ts(at + 2));
+}
+
+/// Fences that a block takes when it is filled by two transactions, and when it is reclaimed.
+fn fences_of_a_block(memory: &str) -> [u64; 2] {
+    let config = NvmConfig::by_name(memory).expect("a memory");
+    let medium = NvmMedium::anonymous(config).expect("memory");
+    let (store, _) = open(&medium);
+    let fences = || medium.status().stats.fences;
+    let start = fences();
+    let rows: Vec<_> = (0..SLOTS).map(|tuple| (A, tuple)).collect();
+    let mut addresses = append(&store, 1000, &rows[..3]);
+    addresses.extend(append(&store, 1001, &rows[3..]));
+    let filled = fences();
+    reclaim(&store, block_at(&store, addresses[0]), &addresses, 2000);
+    [filled - start, fences() - filled]
+}
+
+/// Once each, whatever the number of transactions and writes.
+#[test]
+fn slots_are_charged_when_they_are_taken_and_when_they_are_given_back() {
+    let free = fences_of_a_block("E+zen:4");
+    assert_eq!(fences_of_a_block("E+zen-naive:4"), free.map(|fences| fences + SLOTS));
 }
 
 #[test]
