@@ -173,9 +173,9 @@ mod tests {
         let flush = || Request::Flush;
         assert_eq!(trace.take(), [write(0), write(512), flush(), Request::Trim(512..1024), flush()]);
         trace.take_accesses();
-        let cost = medium.facts().read_cost.as_ref().expect("reads are heard");
-        cost.charge(4090, 10);
-        cost.charge(20, 8);
+        let cost = medium.facts().charges.as_ref().expect("reads are heard");
+        cost.read(4090, 10);
+        cost.read(20, 8);
         assert_eq!(trace.take(), [Request::Read(1..2)], "the first page was written, and is in the cache");
         assert_eq!(trace.take_accesses(), [Access::Read(4090), Access::Read(20)]);
     }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use pantile_media::{DramMedium, Facts, Medium, MediumError, MediumStatus, ReadCost, Reads, SyncPoint};
+use pantile_media::{Charges, DramMedium, Facts, Medium, MediumError, MediumStatus, Reads, SyncPoint};
 
 /// What a medium is asked to do, which it does next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -74,10 +74,12 @@ impl fmt::Debug for Reading {
     }
 }
 
-impl ReadCost for Reading {
-    fn charge(&self, offset: u64, len: u64) {
+impl Charges for Reading {
+    fn read(&self, offset: u64, len: u64) {
         (self.0)(Heard::Read { offset, len });
     }
+
+    fn slots(&self, _: u64) {}
 }
 
 impl fmt::Debug for HeardMedium {
@@ -96,7 +98,7 @@ impl HeardMedium {
     /// The same, and reads of contents are told.
     #[must_use]
     pub fn with_reads(mut self) -> Self {
-        self.facts.read_cost = Some(Arc::new(Reading(Arc::clone(&self.hear))));
+        self.facts.charges = Some(Arc::new(Reading(Arc::clone(&self.hear))));
         self
     }
 

@@ -1,4 +1,4 @@
-//! Zen+: its design beside those of three other engines for persistent memory (5.2, 5.4).
+//! Zen+: its design beside those of three other engines for persistent memory, and beside a naive allocator (5.2, 5.4).
 
 use pantile_bench::settings::OWN_PROTOCOL;
 
@@ -15,10 +15,14 @@ use crate::workload::Work;
 /// The design that is proposed.
 const ZEN: &str = "zen";
 const OTHERS: [&str; 3] = ["mmdb", "wbl", "foedus"];
+const DESIGNS: [&str; 4] = [ZEN, OTHERS[0], OTHERS[1], OTHERS[2]];
+/// The same as zen with an allocator that persists.
+const NAIVE: &str = "zen-naive";
 
 /// Emulated memories that charge the costs of a design, with that many times the bytes of DRAM.
-const MEMORIES: [&str; 8] = [
+const MEMORIES: [&str; 9] = [
     "nvm:optane-40+zen:4",
+    "nvm:optane-40+zen-naive:4",
     "nvm:optane-40+mmdb:4",
     "nvm:optane-40+wbl:4",
     "nvm:optane-40+foedus:4",
@@ -30,6 +34,9 @@ const MEMORIES: [&str; 8] = [
 
 /// The share of another throughput from which on a claim of "1.0 times" is met.
 const AS_FAST: f64 = 0.95;
+
+/// The least by which workloads with writes are faster without an allocator that persists.
+const WITHOUT_PERSISTING: f64 = 1.3;
 
 /// Tuples of 1 KB of which a sixteenth is more than a processor has in its caches for a core.
 const ENOUGH_TUPLES: u64 = 200_000;
@@ -46,12 +53,8 @@ fn on(run: &RunSpec, design: &str, ratio: u32) -> Option<RunSpec> {
 
 /// The run on each design, with each ratio.
 fn on_each(run: &RunSpec, size: &Size) -> Vec<RunSpec> {
-    let with = |ratio: &u32| designs().map(|design| on(run, design, *ratio)).collect::<Vec<_>>();
+    let with = |ratio: &u32| DESIGNS.map(|design| on(run, design, *ratio));
     size.ratios.iter().flat_map(with).flatten().collect()
-}
-
-fn designs() -> impl Iterator<Item = &'static str> {
-    [ZEN].into_iter().chain(OTHERS)
 }
 
 /// YCSB with this share of updates and this skew.
@@ -72,6 +75,42 @@ fn tpcc_run(size: &Size) -> RunSpec {
 
 pub fn ycsb_runs(size: &Size) -> Vec<RunSpec> {
     size.zen_mixes.iter().flat_map(|mix| on_each(&ycsb(size, *mix), size)).collect()
+}
+
+/// On the design with each allocator.
+pub fn allocator_runs(size: &Size) -> Vec<RunSpec> {
+    let on_both = |mix: &(u32, f64)| [ZEN, NAIVE].map(|design| on(&ycsb(size, *mix), design, FIRST_RATIO));
+    size.zen_mixes.iter().flat_map(on_both).flatten().collect()
+}
+
+pub fn judge_allocators(results: &Results, size: &Size) -> Finding {
+    let mut rule = Rule::default();
+    need(&mut rule, results, allocator_runs(size));
+    let runs: Vec<_> = size.zen_mixes.iter().map(|mix| ycsb(size, *mix)).collect();
+    let mut told = Vec::new();
+    for (run, (updates, theta)) in runs.iter().zip(&size.zen_mixes) {
+        let [zen, naive] = [ZEN, NAIVE].map(|design| on(run, design, FIRST_RATIO));
+        let (Some(zen), Some(naive)) = (zen, naive) else { continue };
+        let Some(by) = results.quotient(&zen, &naive, &throughput) else { continue };
+        told.push(format!("{} with {updates} % updates and skew {theta}", times(by.median)));
+        rule.compare(
+            &format!("{updates} % updates, skew {theta}: {ZEN}"),
+            NAIVE,
+            Some(by),
+            |by| match updates {
+                0 => by.is_between(AS_FAST, 1.0 / AS_FAST),
+                _ => by.is_above(WITHOUT_PERSISTING),
+            },
+        );
+    }
+    let names = size.zen_mixes.iter().map(|(updates, theta)| format!("{updates} %, skew {theta}")).collect();
+    let title = "YCSB with and without an allocator that persists";
+    let plot = plot(results, title, names, "updates", &runs, &[ZEN, NAIVE], FIRST_RATIO);
+    let ours = match told.is_empty() {
+        true => String::new(),
+        false => format!("zen is, against zen-naive, {}", told.join(", ")),
+    };
+    Finding::of(rule, "transactions/s", ours, vec![plot])
 }
 
 pub fn tpcc_runs(size: &Size) -> Vec<RunSpec> {
@@ -102,7 +141,7 @@ pub fn judge_ycsb(results: &Results, size: &Size) -> Finding {
         let runs: Vec<_> = mixes.iter().map(|mix| ycsb(size, **mix)).collect();
         let names = mixes.iter().map(|mix| format!("{} %", mix.0)).collect();
         let title = format!("YCSB on four designs, memory {ratio} times DRAM, skew {theta}");
-        plot(results, &title, names, "updates", &runs, ratio)
+        plot(results, &title, names, "updates", &runs, &DESIGNS, ratio)
     });
     let figures = figures.collect();
     Finding::of(rule, "transactions/s", told.text(), figures)
@@ -120,7 +159,7 @@ pub fn judge_tpcc(results: &Results, size: &Size) -> Finding {
     }
     let figures = size.ratios.iter().map(|ratio| {
         let title = format!("TPC-C on four designs, memory {ratio} times DRAM");
-        plot(results, &title, vec!["TPC-C".into()], "workload", std::slice::from_ref(&run), *ratio)
+        plot(results, &title, vec!["TPC-C".into()], "workload", std::slice::from_ref(&run), &DESIGNS, *ratio)
     });
     let figures = figures.collect();
     Finding::of(rule, "transactions/s", told.text(), figures)
@@ -155,9 +194,17 @@ impl Told {
     }
 }
 
-/// Bars for the throughput of the runs on each design.
-fn plot(results: &Results, title: &str, names: Vec<String>, x: &str, runs: &[RunSpec], ratio: u32) -> Figure {
-    let series = designs().map(|design| {
+/// Bars for the throughput of the runs on each of these designs.
+fn plot(
+    results: &Results,
+    title: &str,
+    names: Vec<String>,
+    x: &str,
+    runs: &[RunSpec],
+    designs: &[&'static str],
+    ratio: u32,
+) -> Figure {
+    let series = designs.iter().map(|design| {
         let points = runs.iter().enumerate().filter_map(|(n, run)| {
             Some(Point::measured(n as f64, results.spread(&on(run, design, ratio)?, &throughput)?))
         });
@@ -212,7 +259,7 @@ pub fn judge_protocols(results: &Results, size: &Size) -> Finding {
     }
     let names = runs.iter().map(|run| name(run).to_owned()).collect();
     let title = "YCSB under ten concurrency controls and the engine's own";
-    let plot = plot(results, title, names, "protocol", &runs, FIRST_RATIO);
+    let plot = plot(results, title, names, "protocol", &runs, &DESIGNS, FIRST_RATIO);
     let ours = match told.is_empty() {
         true => String::new(),
         false => format!("throughput on zen against mmdb: {}", told.join(", ")),

@@ -366,6 +366,27 @@ fn the_model_of_two_nodes_follows_from_local_memory() {
 }
 
 #[test]
+fn an_allocator_that_persists_costs_only_what_writes() {
+    let reads_only = |run: &RunSpec| matches!(run.work, Work::Zen { updates: 0, .. });
+    let is_naive = |run: &RunSpec| run.medium.contains("+zen-naive:");
+    let published = |run: &RunSpec| if is_naive(run) && !reads_only(run) { 700.0 } else { 1000.0 };
+    assert_eq!(verdict("ZN-17", published).verdict, Verdict::Holds);
+    let little = |run: &RunSpec| if is_naive(run) && !reads_only(run) { 800.0 } else { 1000.0 };
+    let judgement = verdict("ZN-17", little);
+    assert_eq!(judgement.verdict, Verdict::DoesNotHold);
+    assert!(judgement.reason.contains("50 % updates, skew 0: zen is 1.25x"), "{}", judgement.reason);
+    let always = |run: &RunSpec| if is_naive(run) { 700.0 } else { 1000.0 };
+    assert_eq!(verdict("ZN-17", always).verdict, Verdict::DoesNotHold, "reads allocate nothing");
+    let full = claim("ZN-17").runs(&Size::full(2));
+    let zen = claim("ZN-8").runs(&Size::full(2));
+    assert_eq!(
+        (full.len(), full.iter().filter(|run| zen.contains(run)).count()),
+        (12, 6),
+        "zen runs once for both"
+    );
+}
+
+#[test]
 fn ten_protocols_can_fail_on_each_design() {
     let faster = |run: &RunSpec| if run.medium.contains("+zen:") { 1000.0 } else { 700.0 };
     let judgement = verdict("ZN-23", faster);

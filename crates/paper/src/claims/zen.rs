@@ -2,11 +2,11 @@
 
 use pantile_bench::ycsb::Beside;
 
-use super::help::{NONE, TB, bars, each, grouped, need, tpcc, ycsb};
+use super::help::{TB, grouped, need, tpcc, ycsb};
 use super::{Claim, Experiment, Finding, designs, nodes};
 use crate::figure::{Figure, Point, Series};
 use crate::measurement::Measurement;
-use crate::numbers::{Outcome, figure, percent, times};
+use crate::numbers::{Outcome, figure, percent};
 use crate::results::{Metric, Results, throughput};
 use crate::size::Size;
 use crate::spec::RunSpec;
@@ -34,12 +34,10 @@ pub const CLAIMS: &[Claim] = &[
         text: "Not persisting metadata of each allocated tuple makes Zen 1.3 to 2.5 times as fast as a design that does, on YCSB with \
                writes.",
         published: "1.30 to 2.52x over persisting every allocation",
-        rule: "Not judged: no design here persists each allocation. Measured instead: block headers persisted at every update \
-               (tb-collect-eager) against lazily (tb-collect).",
-        experiment: Experiment::Runs {
-            runs: |size| each(&HEADERS, [ycsb(size, NONE)]),
-            judge: judge_headers,
-        },
+        rule: "Where a share of the operations update, zen has at least 1.3 times the throughput of zen-naive, and read only 0.95 to 1.05 times. \
+               Both are this engine over emulated memory of four times the DRAM, as for ZN-8/9/10; zen-naive charges a line for each slot that \
+               is taken for a tuple, or given back, and waits until it is durable (docs/experiments.md).",
+        experiment: Experiment::Runs { runs: designs::allocator_runs, judge: designs::judge_allocators },
     },
     Claim {
         id: "ZN-20",
@@ -99,30 +97,6 @@ pub const CLAIMS: &[Claim] = &[
         experiment: Experiment::Runs { runs: nodes::runs, judge: nodes::judge },
     },
 ];
-
-/// Block headers persisted at every update, and lazily.
-const HEADERS: [&str; 2] = ["tb-collect-eager", TB];
-
-fn judge_headers(results: &Results, size: &Size) -> Finding {
-    let run = ycsb(size, NONE);
-    let by = results.quotient(&run.with_gc(TB), &run.with_gc(HEADERS[0]), &throughput);
-    let ours = by.map_or(String::new(), |by| format!("tb-collect is {} tb-collect-eager", by.told(times)));
-    let measured = if ours.is_empty() {
-        String::new()
-    } else {
-        format!("; block headers persisted lazily instead of at every update: {ours}")
-    };
-    let y = "transactions/s, nvm:optane-40";
-    let figure = bars("Block headers persisted at every update, and lazily", y, &HEADERS, &run, &|run| {
-        results.spread(run, &throughput)
-    });
-    Finding {
-        judgement: Judgement::cannot(format!("No design here persists each allocation{measured}.")),
-        ours,
-        unit: "transactions/s",
-        figures: [figure].into_iter().filter(|figure| !figure.is_empty()).collect(),
-    }
-}
 
 /// Bytes of the published database.
 const PUBLISHED_BYTES: f64 = 100e9;
