@@ -132,7 +132,7 @@ impl Size {
             sql: (1.0, 3.0),
             // The warehouses of the paper's first trace.
             traced: unsynced(5, 200_000, 32),
-            shares: vec![10, 20, 40, 60, 80],
+            shares: vec![10, 40, 60, 80],
             thetas: vec![0.5, 0.9, 0.95],
             ops: vec![1, 5, 10, 80],
             memories: vec!["nvm:A", "nvm:B", "nvm:C", "nvm:D", "nvm:E"],
