@@ -409,6 +409,7 @@ impl Store {
         if let Err(error) = self.medium.check_readable(start.min(self.medium.len()), len) {
             return seen.note_unreadable(error);
         }
+        self.charge_read(start, len);
         let seed = self.content_seed(block.opened_at());
         let (slots, stride) = (block.slots(), block.stride() as usize);
         let expected = expect.of(id, block.opened_at(), slots);

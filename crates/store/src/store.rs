@@ -249,6 +249,13 @@ impl Store {
         self.medium.shared()
     }
 
+    /// Charges for bytes that are read otherwise than as contents.
+    pub(crate) fn charge_read(&self, offset: u64, len: u64) {
+        if let Some(charges) = &self.charges {
+            charges.read(offset, len);
+        }
+    }
+
     /// Charges for slots that are taken, or given back.
     #[inline]
     pub(crate) fn charge_slots(&self, count: u32) {

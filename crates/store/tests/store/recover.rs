@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use pantile_base::{Address, TableId, Timestamp, TupleId};
-use pantile_media::{DramMedium, MapOptions, Medium};
+use pantile_media::{DramMedium, MapOptions, Medium, MediumExt};
+use pantile_nvm::{NvmConfig, NvmMedium};
 use pantile_store::{ContentFlags, NewContent, Scan, ScanSummary, Store, StoreError, StoreOptions, Urgency};
 use pantile_testkit::{Heard, HeardMedium};
 
@@ -117,6 +118,19 @@ fn partly_filled_blocks_are_taken_up_again() {
     let summary = open(&medium).summary;
     assert_eq!((summary.contents, summary.discarded), (10, 0));
     assert_eq!(summary.highest, Timestamp::from_raw(5001), "timestamps continue above (T5)");
+}
+
+/// An emulated memory counts what it charges for.
+#[test]
+fn opening_is_charged_for_the_blocks_that_it_reads() {
+    let medium = NvmMedium::anonymous(NvmConfig::E).expect("memory");
+    let row = [7; 1000];
+    let contents: Vec<_> = (0..100).map(|tuple| (A, tuple, &row[..])).collect();
+    append(&open(&medium).store, 1000, &contents);
+    let before = medium.stats().bytes_read;
+    assert_eq!(open(&medium).rows.len(), 100);
+    let read = medium.stats().bytes_read - before;
+    assert!((100_000..CHUNK).contains(&read), "{read}");
 }
 
 #[test]
