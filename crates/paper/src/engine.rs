@@ -4,11 +4,13 @@ use std::sync::atomic::AtomicBool;
 
 use pantile_bench::load::{Context, Silent};
 use pantile_bench::machine;
+use pantile_bench::settings::Medium;
 use pantile_flash::{Experiment, Layout};
+use pantile_redo::Kind;
 
 use crate::measurement::Measurement;
 use crate::server;
-use crate::spec::{RunSpec, not_built_in};
+use crate::spec::{OPENINGS, RunSpec, not_built_in};
 
 /// How a run ended.
 #[derive(Clone, PartialEq, Debug)]
@@ -30,15 +32,16 @@ pub trait Runner {
     fn run(&self, run: &RunSpec, stop: &AtomicBool) -> Ending;
 }
 
-/// The engine, driven through the benchmarks or through a SQL server, or over a traced medium.
+/// The engine, driven through the benchmarks or through a SQL server, over a traced medium, or opened after a kill.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Engine;
 
 impl Runner for Engine {
     fn missing(&self, run: &RunSpec) -> Option<String> {
-        let is_built_in = match run.flash {
-            Some(_) => run.gc.parse::<Layout>().is_ok(),
-            None => pantile_rivals::by_name(run.gc).is_some(),
+        let is_built_in = match (run.flash, run.recovery) {
+            (Some(_), _) => run.gc.parse::<Layout>().is_ok(),
+            (_, Some(_)) => run.gc.parse::<Kind>().is_ok(),
+            (None, None) => pantile_rivals::by_name(run.gc).is_some(),
         };
         if !is_built_in {
             return Some(not_built_in(run.gc));
@@ -56,6 +59,9 @@ impl Runner for Engine {
         }
         if let Some(experiment) = run.flash {
             return trace(&experiment, run.gc, stop);
+        }
+        if let Some(experiment) = run.recovery {
+            return recover(&experiment, run, stop);
         }
         let settings = match run.settings() {
             Ok(settings) => settings,
@@ -86,8 +92,26 @@ fn trace(experiment: &Experiment, layout: &str, stop: &AtomicBool) -> Ending {
         Ok(layout) => layout,
         Err(why) => return Ending::Failed(why),
     };
-    match experiment.run(&layout, stop) {
-        Ok(outcome) => Ending::Measured(Box::new(Measurement::of_device(experiment.transactions, &outcome))),
+    let outcome = experiment.run(&layout, stop);
+    ending(outcome.map(|outcome| Measurement::of_device(experiment.transactions, &outcome)))
+}
+
+/// Opens what a kill has left, a few times.
+fn recover(experiment: &pantile_redo::Experiment, run: &RunSpec, stop: &AtomicBool) -> Ending {
+    let named = run.gc.parse::<Kind>().and_then(|kind| Ok((kind, Medium::by_name(run.medium)?)));
+    let (kind, medium) = match named {
+        Ok(named) => named,
+        Err(why) => return Ending::Failed(why),
+    };
+    let opened = experiment
+        .leave(kind, medium, stop)
+        .and_then(|left| (0..OPENINGS).map(|_| left.open()).collect::<pantile_bench::Result<Vec<_>>>());
+    ending(opened.map(|opened| Measurement::of_openings(experiment.transactions, opened)))
+}
+
+fn ending(measured: pantile_bench::Result<Measurement>) -> Ending {
+    match measured {
+        Ok(measurement) => Ending::Measured(Box::new(measurement)),
         Err(pantile_bench::Error::Interrupted { .. }) => Ending::Interrupted,
         Err(error) => Ending::Failed(error.to_string()),
     }

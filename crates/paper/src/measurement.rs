@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use pantile_bench::record::Record;
 use pantile_bench::scaling;
 use pantile_flash::Outcome;
+use pantile_redo::Opened;
 use serde::{Deserialize, Serialize};
 
 /// The measurements of one run.
@@ -104,6 +105,18 @@ impl Measurement {
                 erases: one.erases,
                 pages_read: Some(one.read_pages),
             }),
+            ..Self::default()
+        }
+    }
+
+    /// The opening that took the median time.
+    pub fn of_openings(transactions: u64, mut opened: Vec<Opened>) -> Self {
+        opened.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
+        let median = opened.get(opened.len() / 2);
+        Self {
+            transactions,
+            recovered_bytes: median.map(|opened| opened.bytes),
+            recovery_seconds: median.map(|opened| opened.seconds),
             ..Self::default()
         }
     }
@@ -226,6 +239,14 @@ mod tests {
         assert_eq!(falling.decay(), Some(0.5));
         assert!(falling.unsteadiness().unwrap() > 0.2);
         assert_eq!(run(&[5, 5, 5, 5]).unsteadiness(), Some(0.0));
+    }
+
+    #[test]
+    fn the_median_opening_counts() {
+        let opened = |seconds, bytes| Opened { seconds, bytes };
+        let measured = Measurement::of_openings(7, vec![opened(3.0, 30), opened(1.0, 10), opened(2.0, 20)]);
+        assert_eq!((measured.recovery_seconds, measured.recovered_bytes), (Some(2.0), Some(20)));
+        assert_eq!(measured.recovery_bytes_per_s(), Some(10.0));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! even that does not fit the time.
 
 use pantile_flash::Experiment;
+use pantile_redo::Experiment as Recovery;
 
 use crate::spec::unsynced;
 
@@ -70,11 +71,18 @@ pub struct Size {
     pub ratios: Vec<u32>,
     /// Shares of updates in percent, and skews, on two nodes (ZN-27).
     pub node_mixes: Vec<(u32, f64)>,
+    /// What is opened after a kill (ZN-22).
+    pub recoveries: Vec<Recovery>,
 }
 
 /// The factors by which experiments are shortened, tried in order until they
 /// fit.
 const SHORTER: [f64; 7] = [1.0, 0.75, 0.5, 0.35, 0.25, 0.15, 0.1];
+
+/// As published: 4 million transactions for 100 GB, and memory of four times the DRAM.
+fn recovery(megabytes: u64) -> Recovery {
+    Recovery { megabytes, transactions: 40 * megabytes, ratio: 4 }
+}
 
 impl Size {
     /// Ten minutes on two cores, including the page.
@@ -110,6 +118,7 @@ impl Size {
             zen_mixes: vec![(0, 0.0), (50, 0.0)],
             ratios: vec![4],
             node_mixes: vec![(50, 0.6)],
+            recoveries: vec![recovery(100)],
         }
     }
 
@@ -145,6 +154,7 @@ impl Size {
             zen_mixes: vec![(0, 0.0), (50, 0.0), (90, 0.0), (0, 0.95), (50, 0.95), (90, 0.95)],
             ratios: vec![4, 16],
             node_mixes: vec![(50, 0.6), (50, 0.95)],
+            recoveries: vec![recovery(250), recovery(1000)],
             ..Self::quick(cores)
         }
     }

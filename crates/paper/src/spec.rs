@@ -44,6 +44,8 @@ pub struct RunSpec {
     /// Traced and replayed on a simulated SSD, unless it is timed. The collector may be
     /// [`IN_PLACE`](pantile_flash::IN_PLACE) then.
     pub flash: Option<Experiment>,
+    /// Opened after a kill. The collector may be that of [`RedoLog`](pantile_redo::Kind::RedoLog) then.
+    pub recovery: Option<pantile_redo::Experiment>,
 }
 
 /// Seconds that the initial estimate adds for a server: two starts and stops.
@@ -57,6 +59,12 @@ const THROUGH_SQL: f64 = 5.0;
 /// estimate.
 const TRACED_WAREHOUSE: f64 = 0.4;
 const TRACED_TRANSACTION: f64 = 3.3e-5;
+
+/// Seconds that loading a megabyte, updating rows of it and opening it take by the initial estimate.
+const RECOVERED_MEGABYTE: f64 = 0.012;
+
+/// Openings of what a kill has left.
+pub const OPENINGS: usize = 3;
 
 impl RunSpec {
     /// A run on emulated Optane at full speed, with `(warmup, seconds)`.
@@ -76,7 +84,18 @@ impl RunSpec {
             period: None,
             server: None,
             flash: None,
+            recovery: None,
         }
+    }
+
+    /// Opening after a kill, on emulated Optane.
+    pub fn recovering(
+        experiment: pantile_redo::Experiment,
+        kind: pantile_redo::Kind,
+        threads: usize,
+    ) -> Self {
+        let work = Work::Ycsb { tuples: experiment.megabytes * 1000, ops: 8, updates: 100, theta: 0.0 };
+        Self { recovery: Some(experiment), ..Self::new(work, kind.name(), threads, (0.0, 0.0)) }
     }
 
     /// TPC-C over a traced medium.
@@ -146,6 +165,13 @@ impl RunSpec {
                 gcs.join(",")
             );
         }
+        if let Some(pantile_redo::Experiment { megabytes, transactions, ratio }) = self.recovery {
+            return format!(
+                "cargo run --release -p pantile-redo --example recovery -- --megabytes {megabytes} \
+                 --transactions {transactions} --ratio {ratio} --medium {medium} --openings {OPENINGS} --kinds {}",
+                gcs.join(",")
+            );
+        }
         let program = if self.server.is_some() { "scripts/mariadb/" } else { "pantile bench " };
         let mut line = format!(
             "{program}{} {} {threads} --gc {} --medium {medium} --warmup {warmup} --seconds {seconds}",
@@ -181,6 +207,9 @@ impl RunSpec {
     pub fn cost(&self) -> f64 {
         if let Some(Experiment { warehouses, transactions, .. }) = self.flash {
             return TRACED_WAREHOUSE * f64::from(warehouses) + TRACED_TRANSACTION * transactions as f64;
+        }
+        if let Some(experiment) = self.recovery {
+            return RECOVERED_MEGABYTE * experiment.megabytes as f64;
         }
         if let Some(scale) = self.server {
             return SERVER + THROUGH_SQL * self.work.overhead() * f64::from(scale) / 100.0 + self.pace();
@@ -296,6 +325,16 @@ mod tests {
             format!("{program} --warehouses 5 --transactions 60000 --pool 32 --layouts in-place")
         );
         assert!(run.with_gc("none").key() != run.key() && run.cost() > 1.0);
+    }
+
+    #[test]
+    fn a_recovery_is_repeated_by_the_example_of_redo() {
+        let experiment = pantile_redo::Experiment { megabytes: 100, transactions: 4000, ratio: 4 };
+        let run = RunSpec::recovering(experiment, pantile_redo::Kind::RedoLog, 2);
+        let program = "cargo run --release -p pantile-redo --example recovery --";
+        let of = "--megabytes 100 --transactions 4000 --ratio 4 --medium nvm:optane-40 --openings 3 --kinds redo-log";
+        assert_eq!(run.key(), format!("{program} {of}"));
+        assert!(run.with_gc("tb-collect").group() == run.group() && run.cost() > 0.5);
     }
 
     #[test]

@@ -32,7 +32,7 @@ impl Store {
         let found = |u: &Uncertain| {
             let (chunk, block) = self.block(u.block);
             let address = chunk.address(u.block.index, u.slot);
-            (block.table(), Found { address, content: self.content(address) })
+            (block.table(), Found { address, content: self.known_content(address) })
         };
         for one in &uncertain {
             *counted.entry(found(one).1.content.timestamp()).or_default() += 1;

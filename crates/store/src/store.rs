@@ -276,17 +276,23 @@ impl Store {
     #[inline]
     pub fn content(&self, address: Address) -> Content<'_> {
         plain_access();
+        let content = self.known_content(address);
+        if let Some(charges) = &self.charges {
+            charges.read(address.offset(), content.bytes().len() as u64);
+        }
+        content
+    }
+
+    /// The same where it has been read, and paid for, before.
+    #[inline]
+    pub(crate) fn known_content(&self, address: Address) -> Content<'_> {
         let start = (self.base + address.offset() as usize) as *const u8;
         // SAFETY: the address is that of a content that was written whole
         // before it was published, inside the mapping. Contents do not change
         // while they can be reached (I-3).
         unsafe {
             let len = row_len(u32::from_le(start.add(16).cast::<u32>().read()));
-            let bytes = std::slice::from_raw_parts(start, HEADER_BYTES + len);
-            if let Some(charges) = &self.charges {
-                charges.read(address.offset(), bytes.len() as u64);
-            }
-            Content::new(bytes)
+            Content::new(std::slice::from_raw_parts(start, HEADER_BYTES + len))
         }
     }
 

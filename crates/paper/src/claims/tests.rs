@@ -482,10 +482,31 @@ fn the_survey_as_published_holds() {
 }
 
 #[test]
-fn recovery_is_measured_and_not_judged() {
-    let judgement = verdict("ZN-22", |_| 1000.0);
-    assert_eq!(judgement.verdict, Verdict::CannotBeJudged);
-    assert!(judgement.reason.contains("YCSB 2 GB/s, so 100 GB take 50 s"), "{}", judgement.reason);
+fn recovery_is_compared_at_each_size() {
+    let full = Size::full(2);
+    let claim = claim("ZN-22");
+    let judged = |seconds: &dyn Fn(&RunSpec) -> f64| {
+        let mut results = Results::default();
+        for run in claim.runs(&full) {
+            for (repetition, drift) in [1.0, 1.1, 0.9].into_iter().enumerate() {
+                let measured = Measurement { recovery_seconds: Some(seconds(&run) * drift), ..at(1000.0) };
+                results.add(&run.key(), repetition + 1, measured);
+            }
+        }
+        claim.judge(&results, &full)
+    };
+    let published = |run: &RunSpec| if run.gc == "redo-log" { 14.0 } else { 0.5 };
+    let finding = judged(&published);
+    assert_eq!(finding.judgement.verdict, Verdict::Holds);
+    assert_eq!(finding.judgement.count(Outcome::Held), full.recoveries.len());
+    assert!(finding.ours.contains("28x at 250 MB"), "{}", finding.ours);
+    assert!(finding.ours.contains("YCSB 2 GB/s, so 100 GB take 50 s"), "{}", finding.ours);
+    let is_large = |run: &RunSpec| run.recovery.is_some_and(|recovery| recovery.megabytes >= 1000);
+    let slow_at_one =
+        |run: &RunSpec| if is_large(run) && run.gc == "tb-collect" { 20.0 } else { published(run) };
+    let judgement = judged(&slow_at_one).judgement;
+    assert_eq!(judgement.verdict, Verdict::DoesNotHold);
+    assert!(judgement.reason.contains("1000 MB: opening with a redo log is 0.7"), "{}", judgement.reason);
 }
 
 #[test]
