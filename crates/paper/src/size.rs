@@ -143,7 +143,7 @@ impl Size {
             traced: unsynced(5, 200_000, 32),
             shares: vec![10, 40, 60, 80],
             thetas: vec![0.5, 0.9, 0.95],
-            ops: vec![1, 5, 10, 80],
+            ops: vec![1, 10, 80],
             memories: vec!["nvm:A", "nvm:B", "nvm:C", "nvm:D", "nvm:E"],
             olap: vec![1, 4],
             periods: vec![1.0, 100.0, 10_000.0],
