@@ -970,6 +970,11 @@ int pantile_options_max_bytes(struct pantile_options *options, uint64_t bytes);
 int pantile_options_memory_limit(struct pantile_options *options,
                                  uint64_t bytes);
 
+// Keeps rows that are read again and again in this many bytes of memory, from 1 MB on, where reads may wait for the
+// medium. By default there is no such cache.
+int pantile_options_row_cache(struct pantile_options *options,
+                              uint64_t bytes);
+
 // Sets how many bytes of the medium may be taken for each live byte, besides 16 MB: 2 by default. Less space costs more
 // writes.
 int pantile_options_space_target(struct pantile_options *options,

@@ -455,8 +455,9 @@ impl Options {
     ///
     /// That is for databases that are larger than memory and have small rows, few of which are read often: the
     /// system keeps whole pages of 4 KB, of which a row of 100 bytes is a fortieth, and the bytes given to
-    /// copies are missing there. It is also for persistent memory that is slower than DRAM. In front of a file that
-    /// fits into memory the cache is not used. The bytes count towards [`Options::memory_limit`].
+    /// copies are missing there. Updates become slower. In front of a file that
+    /// fits into memory the cache is not used. The bytes count towards [`Options::memory_limit`]. Measure before you
+    /// use it: the repository's `docs/performance.md` has figures where it pays and where it does not.
     ///
     /// What is kept is chosen by a form of CLOCK. The idea is that of the Met-Cache (Zen+, VLDB Journal 2023,
     /// section 3.2).
