@@ -223,13 +223,15 @@ impl Store {
             lane.spare.extend(slots.into_iter().map(Spare::Slot));
         }
         while room < wanted {
-            let resumed = match reservation.company {
-                Company::Any => self.resume(lane, reservation).or_else(|| self.take_over(lane, reservation)),
-                Company::Alone => None,
-            };
-            let id = match resumed {
+            let id = match self.started_block(lane, reservation) {
                 Some(id) => id,
-                None => self.open_block(lane, now(), reservation)?,
+                None => match self.open_block(lane, now(), reservation) {
+                    // Space of another node is better than none.
+                    Err(error) if error.is_full() && reservation.node.take().is_some() => {
+                        self.started_block(lane, reservation).ok_or(error)?
+                    }
+                    opened => opened?,
+                },
             };
             let block = self.block(id).1;
             room += block.slots() - block.fill();
@@ -292,6 +294,14 @@ impl Store {
         let resumable = self.resumable.lock();
         let mut blocks = resumable.values().flatten().map(|id| self.block(*id).1);
         blocks.any(|block| block.fill() > 0 && is_spent(&block.info()))
+    }
+
+    /// A partly filled block to go on with.
+    fn started_block(&self, lane: &Lane, reservation: &Reservation) -> Option<BlockId> {
+        match reservation.company {
+            Company::Any => self.resume(lane, reservation).or_else(|| self.take_over(lane, reservation)),
+            Company::Alone => None,
+        }
     }
 
     /// A partly filled block of an idle lane, or from before the database was

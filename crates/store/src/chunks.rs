@@ -94,7 +94,7 @@ impl Store {
         let is_copy = reservation.is_of_copies();
         let packed = is_copy.then(|| self.packed_class(allocator, suited, stride)).flatten();
         let suited = packed.unwrap_or(suited);
-        if packed.is_some() {
+        if is_copy && self.packing.load(Ordering::Relaxed) > 0 {
             // Wherever the lowest one is.
             reservation.node = None;
         }

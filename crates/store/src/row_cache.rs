@@ -7,16 +7,20 @@
 
 use std::sync::Arc;
 
+use foldhash::fast::FixedState;
 use pantile_base::Address;
 use pantile_base::control::{Control, is_removed};
-use quick_cache::Weighter;
-use quick_cache::sync::Cache;
+use quick_cache::sync::{Cache, DefaultLifecycle};
+use quick_cache::{OptionsBuilder, Weighter};
 
 use crate::content::{Content, HEADER_BYTES};
 use crate::store::Store;
 
 /// What a copy takes beside its bytes: its entry, and the headers of its allocation.
 const OVERHEAD: u64 = 112;
+
+/// Parts with a lock of their own. In the smallest cache each has room for a row of any size.
+const SHARDS: usize = 16;
 
 /// Bytes of a row with its header, as it is taken when room for entries is planned.
 const USUAL_BYTES: u64 = 256;
@@ -29,7 +33,7 @@ pub type KeptContent = Arc<[u8]>;
 #[derive(Debug)]
 pub struct RowCache {
     /// By address, with when its block was opened.
-    kept: Cache<Address, (u64, KeptContent), ByBytes>,
+    kept: Cache<Address, (u64, KeptContent), ByBytes, FixedState>,
     /// Whether each read of the medium is worth it, and not only those that may wait for a device.
     always: bool,
 }
@@ -63,7 +67,15 @@ impl RowCache {
         assert!(store.options.reuse.is_none(), "a copy is of an address in one generation of its block");
         let usual = (bytes / (USUAL_BYTES + OVERHEAD)) as usize;
         let always = store.medium().facts().cached_in.is_none();
-        Self { kept: Cache::with_weighter(usual, bytes, ByBytes), always }
+        // The same on each machine, so that what happened can be repeated.
+        let options = OptionsBuilder::new()
+            .estimated_items_capacity(usual)
+            .weight_capacity(bytes)
+            .shards(SHARDS)
+            .build()
+            .expect("both capacities are given");
+        let kept = Cache::with_options(options, ByBytes, FixedState::default(), DefaultLifecycle::default());
+        Self { kept, always }
     }
 
     /// Whether it is of use now. In front of a file that fits into memory it is not.

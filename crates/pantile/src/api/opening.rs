@@ -17,6 +17,7 @@ use pantile_store::{Store, StoreOptions};
 use crate::api::incomplete;
 use crate::engine::core::Core;
 use crate::engine::failure::{from_medium, from_store};
+use crate::engine::memory_limit::MemoryLimit;
 use crate::engine::recovery::Scanned;
 use crate::types::error::{Error, Result};
 use crate::types::options::{MediumKind, Options};
@@ -48,6 +49,12 @@ pub(super) fn open_on(medium: Arc<dyn Medium>, path: &Path, options: Options) ->
         return Err(Error::InvalidOption(format!(
             "row_cache needs a collector that frees whole blocks, and {} rewrites slots; do without one of the two",
             options.collector.name()
+        )));
+    }
+    let most = MemoryLimit::new(options.memory_limit).bytes() / 2;
+    if let Some(bytes) = options.row_cache.filter(|bytes| *bytes > most) {
+        return Err(Error::InvalidOption(format!(
+            "row_cache is {bytes}, and may be half of the memory_limit, {most}, at most: indexes need the rest"
         )));
     }
     let store_options = StoreOptions {

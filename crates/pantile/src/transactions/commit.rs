@@ -164,7 +164,7 @@ impl Transaction {
     /// Lists the writes that append a content.
     pub(super) fn list_appends(&mut self) -> Result<()> {
         let buffers = &mut *self.buffers;
-        let core = &self.core;
+        let (core, rows_in_use) = (&self.core, &self.rows_in_use);
         // One that is prepared may have tried before, in vain.
         buffers.appends.clear();
         buffers.appends.extend((0..buffers.writes.len() as u32).filter(|&n| {
@@ -173,7 +173,7 @@ impl Transaction {
                 Pending::Nothing => false,
                 Pending::Row { .. } => true,
                 // A row that was inserted and deleted again needs no content.
-                Pending::Tombstone => core.store.is_row(write.base),
+                Pending::Tombstone => rows_in_use.is_row(core, write.base),
             }
         }));
         if buffers.appends.len() as u64 > MAX_CONTENTS_PER_TRANSACTION {
@@ -292,7 +292,9 @@ impl Transaction {
 
     /// Links the new versions to those that they supersede.
     fn supersede(&mut self, commit_ts: Timestamp) -> Change {
-        let (store, cache) = (&self.core.store, self.core.row_cache.as_ref());
+        let (core, rows_in_use) = (&self.core, &self.rows_in_use);
+        let store = &core.store;
+        let cache = core.row_cache.as_ref().filter(|_| rows_in_use.is_cached);
         let Buffers { appends, addresses, writes, tables, superseded, .. } = &mut *self.buffers;
         let mut change = Change::default();
         // Rows that the last table has more than before.
@@ -315,24 +317,24 @@ impl Transaction {
                 count_rows(write.table, i64::from(is_row));
                 continue;
             }
-            let old = self.rows_in_use.header(&self.core, write.base);
-            assert!(old.timestamp() < commit_ts, "chains run from newest to oldest (I-2)");
+            let (old_ts, was_row, old_len) = rows_in_use
+                .look(core, write.base, |old| (old.timestamp(), !old.flags().is_tombstone(), old.row_len()));
+            assert!(old_ts < commit_ts, "chains run from newest to oldest (I-2)");
             if write.has_chain() {
-                store.set_link(address, write.base, old.timestamp());
+                store.set_link(address, write.base, old_ts);
             }
             superseded.push(OldVersion {
                 table: tables[write.table as usize].table.id,
                 tuple: write.tuple,
                 address: write.base,
-                begin_ts: old.timestamp(),
+                begin_ts: old_ts,
                 end_ts: commit_ts,
                 linked: write.has_chain(),
             });
-            let was_row = !old.flags().is_tombstone();
             count_rows(write.table, i64::from(is_row) - i64::from(was_row));
             if was_row {
                 change.tuples -= 1;
-                change.live_bytes -= (old.row_len() + HEADER_BYTES) as i64;
+                change.live_bytes -= (old_len + HEADER_BYTES) as i64;
             }
             if let Some(cache) = cache {
                 store.keep_successor(cache, write.base, address);

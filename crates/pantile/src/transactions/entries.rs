@@ -157,7 +157,7 @@ impl Transaction {
         if !write.has_chain() || write.pending == Pending::Nothing {
             return;
         }
-        let old = self.core.store.content(write.base);
+        let old = self.rows_in_use.content(&self.core, write.base);
         let mut entry = Key::default();
         if !old.flags().is_tombstone() && index.set_key(&table.row_of(old), &mut entry) {
             entry.push_tuple(write.tuple.0);

@@ -262,9 +262,7 @@ impl Transaction {
             // The newest version may be too new for this transaction to protect (T6).
             let _pin = self.core.registry.pin(self.slot);
             let mut addresses: Vec<_> = tuples.map(newest).collect();
-            if let Some(cache) = &self.core.row_cache {
-                addresses.retain(|address| !address.is_none() && !self.core.store.is_kept(cache, *address));
-            }
+            addresses.retain(|address| !self.rows_in_use.has(&self.core, *address));
             self.core.store.extents(&mut addresses)
         };
         self.core.store.fetch(&extents);

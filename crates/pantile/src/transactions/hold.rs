@@ -291,10 +291,12 @@ impl Transaction {
         loop {
             let anchor = Anchor::load(cell);
             self.core.store.prefetch(anchor.newest());
-            if self.core.store.may_wait() && self.core.row_cache.is_none() {
+            if self.core.store.may_wait() {
                 // The version may be too new for this transaction to protect (T6).
                 let _pin = self.core.registry.pin(self.slot);
-                self.core.store.fetch_across(anchor.newest());
+                if !self.rows_in_use.has(&self.core, anchor.newest()) {
+                    self.core.store.fetch_across(anchor.newest());
+                }
             }
             if anchor.is_owned_by(self.slot) {
                 let write = self.buffers.write_of(table.id, tuple).expect("locked tuples have writes");
@@ -375,7 +377,7 @@ impl Transaction {
     pub(super) fn begin_of(&self, version: Address) -> Timestamp {
         match version.is_none() {
             true => Timestamp::ZERO,
-            false => self.rows_in_use.header(&self.core, version).timestamp(),
+            false => self.rows_in_use.look(&self.core, version, |content| content.timestamp()),
         }
     }
 
@@ -420,7 +422,7 @@ impl Transaction {
     pub(super) fn is_row(&self, held: Held) -> bool {
         let write = &self.buffers.writes[held.write as usize];
         match write.pending {
-            Pending::Nothing => self.core.store.is_row(write.base),
+            Pending::Nothing => self.rows_in_use.is_row(&self.core, write.base),
             Pending::Row { .. } => true,
             Pending::Tombstone => false,
         }

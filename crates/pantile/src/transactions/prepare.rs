@@ -85,12 +85,15 @@ impl Transaction {
                     Change::Row(self.row(&table, row, Timestamp::MAX).to_values()?)
                 }
                 Pending::Tombstone => {
-                    let store = &self.core.store;
                     // A row that was inserted and deleted again was never there for others.
-                    if !store.is_row(write.base) {
+                    if !self.rows_in_use.is_row(&self.core, write.base) {
                         continue;
                     }
-                    let row = self.row(&table, used.row_of(store.content(write.base)), Timestamp::MAX);
+                    let row = self.row(
+                        &table,
+                        used.row_of(self.rows_in_use.content(&self.core, write.base)),
+                        Timestamp::MAX,
+                    );
                     let columns = table.definition().primary_key;
                     Change::Deleted(columns.iter().map(|column| row.get(column)).collect::<Result<_>>()?)
                 }

@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use elsa::FrozenVec;
 use pantile_base::{Address, TupleId};
-use pantile_store::{Content, HEADER_BYTES, KeptContent, RowCache};
+use pantile_store::{Content, KeptContent};
 
 use crate::engine::core::Core;
 
@@ -15,14 +15,16 @@ const MOST_HELD: usize = 1 << 20;
 /// Copies that a transaction has read. They stay until it ends, because rows are borrowed from it, whether the cache
 /// still has them or not (I-3).
 pub(super) struct RowsInUse {
-    /// Whether there is a cache.
+    /// Whether it reads through the cache.
     pub is_cached: bool,
     held: FrozenVec<KeptContent>,
     bytes: Cell<usize>,
 }
 
 impl RowsInUse {
-    pub fn new(is_cached: bool) -> Self {
+    /// Of a transaction that begins.
+    pub fn new(core: &Core) -> Self {
+        let is_cached = core.row_cache.as_ref().is_some_and(|cache| cache.is_of_use(&core.store));
         Self { is_cached, held: FrozenVec::new(), bytes: Cell::new(0) }
     }
 
@@ -32,46 +34,75 @@ impl RowsInUse {
         if self.is_cached { self.content_through(core, address) } else { core.store.content(address) }
     }
 
-    /// The same, of which only the header may be looked at.
+    /// What `look` makes of its header, which is all that it may look at.
     #[inline(always)]
-    pub fn header<'t>(&'t self, core: &'t Core, address: Address) -> Content<'t> {
-        if self.is_cached { self.header_through(core, address) } else { core.store.content_header(address) }
+    pub fn look<T>(&self, core: &Core, address: Address, look: impl Fn(Content<'_>) -> T) -> T {
+        match self.kept(core, address) {
+            Some(kept) => look(Content::of_kept(&kept)),
+            None => look(core.store.content_header(address)),
+        }
     }
 
     /// Whether the content at an address is one of a tuple. Only its header is looked at.
     #[inline(always)]
     pub fn is_of(&self, core: &Core, address: Address, tuple: TupleId) -> bool {
-        match self.is_cached {
-            true => self.header_through(core, address).tuple() == tuple,
-            false => core.store.is_of(address, tuple),
+        match self.kept(core, address) {
+            Some(kept) => Content::of_kept(&kept).tuple() == tuple,
+            None => core.store.is_of(address, tuple),
         }
+    }
+
+    /// Whether there is a content at an address and it is a row. Only its header is looked at.
+    #[inline(always)]
+    pub fn is_row(&self, core: &Core, address: Address) -> bool {
+        !address.is_none() && self.look(core, address, |content| !content.flags().is_tombstone())
+    }
+
+    /// Whether reading the content at an address will find a copy, and nothing else looks where it lies.
+    pub fn has(&self, core: &Core, address: Address) -> bool {
+        let is_kept = |cache| core.store.is_kept(cache, address);
+        self.is_cached
+            && !core.options.verify_reads
+            && self.may_hold()
+            && core.row_cache.as_ref().is_some_and(is_kept)
+    }
+
+    /// A header alone does not make a row one that is read often.
+    #[inline(always)]
+    fn kept(&self, core: &Core, address: Address) -> Option<KeptContent> {
+        if self.is_cached { self.kept_of(core, address) } else { None }
+    }
+
+    #[cold]
+    fn kept_of(&self, core: &Core, address: Address) -> Option<KeptContent> {
+        core.store.kept(core.row_cache.as_ref()?, address)
     }
 
     #[cold]
     fn content_through<'t>(&'t self, core: &'t Core, address: Address) -> Content<'t> {
         let store = &core.store;
-        let Some(cache) = core.row_cache.as_ref().filter(|cache| self.may_use(cache, core)) else {
-            return store.content(address);
-        };
-        let kept = store.kept(cache, address).or_else(|| store.keep(cache, address));
-        kept.map_or_else(|| store.content(address), |kept| self.hold(kept))
+        let kept = core
+            .row_cache
+            .as_ref()
+            .filter(|_| self.may_hold())
+            .and_then(|cache| store.kept(cache, address).or_else(|| store.keep(cache, address)));
+        match kept {
+            Some(kept) => self.hold(kept),
+            None => {
+                if store.may_wait() {
+                    store.fetch_across(address);
+                }
+                store.content(address)
+            }
+        }
     }
 
-    #[cold]
-    fn header_through<'t>(&'t self, core: &'t Core, address: Address) -> Content<'t> {
-        let cache = core.row_cache.as_ref().filter(|cache| self.may_use(cache, core));
-        // A header alone does not make a row one that is read often.
-        let kept = cache.and_then(|cache| core.store.kept(cache, address));
-        kept.map_or_else(|| core.store.content_header(address), |kept| self.hold(kept))
-    }
-
-    fn may_use(&self, cache: &RowCache, core: &Core) -> bool {
-        self.bytes.get() < MOST_HELD && cache.is_of_use(&core.store)
+    fn may_hold(&self) -> bool {
+        self.bytes.get() < MOST_HELD
     }
 
     fn hold(&self, kept: KeptContent) -> Content<'_> {
-        let more = size_of::<KeptContent>() + kept.len().max(HEADER_BYTES);
-        self.bytes.set(self.bytes.get() + more);
+        self.bytes.set(self.bytes.get() + size_of::<KeptContent>() + kept.len());
         Content::of_kept(self.held.push_get(kept))
     }
 }

@@ -194,7 +194,8 @@ impl Transaction {
         holder.turn = turn;
         core.alarm.begun();
         let moves = may_move && !options.read_only && isolation == Isolation::Serializable;
-        let is_careful = core.options.verify_reads || core.row_cache.is_some() || protocol.is_some();
+        let rows_in_use = RowsInUse::new(&core);
+        let is_careful = core.options.verify_reads || rows_in_use.is_cached || protocol.is_some();
         let under = protocol.map(|_| Box::new(UnderProtocol::begin(&core, ts, slot)));
         Ok(Self {
             slot,
@@ -224,12 +225,18 @@ impl Transaction {
             starved: false,
             has_cursors: Cell::new(false),
             tables_of_pieces: TablesOfPieces::default(),
-            rows_in_use: RowsInUse::new(core.row_cache.is_some()),
+            rows_in_use,
             on_stage: false,
             is_visible: false,
             prepared: None,
             core,
         })
+    }
+
+    /// The same, which reads contents where they lie and leaves the cache of rows as it is.
+    pub(crate) fn past_the_cache(mut self) -> Self {
+        self.rows_in_use.is_cached = false;
+        self
     }
 
     /// By which [`Database::end_transaction`](crate::Database::end_transaction) knows

@@ -1,14 +1,15 @@
 //! The cache of rows (`Options::row_cache`): what it serves is what is there.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
 
 use pantile::{
-    Collector, Database, Error, MediumKind, Options, Range, Table, TableDef, Transaction, TransactionOptions,
-    Type,
+    BackupOptions, Collector, Database, Error, MediumKind, Options, Table, TableDef, Transaction,
+    TransactionOptions, Type,
 };
-use pantile_media::{DramMedium, MapOptions};
-use pantile_testkit::{Bed, Heard, HeardMedium, Home, Random, SeedNote, fails, seeds};
+use pantile_media::{DramMedium, MapOptions, Reads};
+use pantile_testkit::{Bed, Heard, HeardMedium, Home, Random, ScratchDir, SeedNote, fails, seeds};
 
 const MB: u64 = 1 << 20;
 
@@ -90,7 +91,7 @@ fn borrowed_rows_stay() {
         (0..50u64).map(|id| txn.get(&table, &[id.into()]).expect("read").expect("a row")).collect();
     let seen: Vec<_> = borrowed.iter().map(|row| row.get::<&str>("text").expect("text")).collect();
     let other = db.begin_read().expect("begin");
-    assert_eq!(other.scan(&table, Range::all()).expect("scan").count(), rows as usize);
+    assert_eq!(other.scan(&table, pantile::Range::all()).expect("scan").count(), rows as usize);
     (0..rows).for_each(|id| assert_eq!(get(&db.begin_read().expect("begin"), &table, id), Some(0)));
     assert!(db.stats().row_cache_bytes <= MB, "{:?}", db.stats());
     (0u64..).zip(&seen).for_each(|(id, text_seen)| assert_eq!(*text_seen, text(id, 0)));
@@ -127,34 +128,38 @@ fn addresses_are_used_again() {
     }
 }
 
+/// A database on a medium that the system keeps in this many bytes of memory, and the pieces that it
+/// has been told to fetch since the last look.
+fn cached_in(memory: u64, cache: u64) -> (Database, impl Fn() -> usize) {
+    let heard = Arc::new(Mutex::new(0));
+    let medium = HeardMedium::over(DramMedium::new(MapOptions::default()).expect("memory"), {
+        let heard = Arc::clone(&heard);
+        move |call| {
+            if let Heard::Advice(Reads::Soon { .. }) = call {
+                *heard.lock().expect("no panic") += 1;
+            }
+        }
+    });
+    let options = Options::new().on_medium(Arc::new(medium.cached_in(memory))).row_cache(cache).worker(false);
+    (options.open("unused").expect("open"), move || std::mem::take(&mut *heard.lock().expect("no panic")))
+}
+
+fn read_many(txn: &Transaction, table: &Table, ids: Range<u64>) {
+    let keys: Vec<_> = ids.map(|id| [id.into()]).collect();
+    assert!(txn.get_many(table, &keys).expect("read").iter().all(Option::is_some));
+}
+
 /// In front of a file that fits into memory there are no copies; in front of one that does not there are, and
 /// what has a copy is not fetched.
 #[test]
 fn a_file_that_fits_has_none() {
     for (memory, is_used) in [(1 << 40, false), (1, true)] {
-        let memory_of_file = DramMedium::new(MapOptions::default()).expect("memory");
-        let heard = Arc::new(std::sync::Mutex::new(0));
-        let medium = HeardMedium::over(memory_of_file, {
-            let heard = Arc::clone(&heard);
-            move |call| {
-                if let Heard::Advice(pantile_media::Reads::Soon { .. }) = call {
-                    *heard.lock().expect("no panic") += 1;
-                }
-            }
-        });
-        let db = Options::new()
-            .on_medium(Arc::new(medium.cached_in(memory)))
-            .row_cache(MB)
-            .worker(false)
-            .open("unused")
-            .expect("open");
+        let (db, fetched) = cached_in(memory, MB);
         let table = table(&db);
         db.run(|txn| (0..200).try_for_each(|id| put(txn, &table, id, 0))).expect("load");
         let read = || {
-            let keys: Vec<_> = (0..200u64).map(|id| [id.into()]).collect();
-            let txn = db.begin_read().expect("begin");
-            assert!(txn.get_many(&table, &keys).expect("read").iter().all(Option::is_some));
-            std::mem::take(&mut *heard.lock().expect("no panic"))
+            read_many(&db.begin_read().expect("begin"), &table, 0..200);
+            fetched()
         };
         let (first, second) = (read(), read());
         assert_eq!(first > 0, is_used, "{first} pieces were fetched");
@@ -163,11 +168,55 @@ fn a_file_that_fits_has_none() {
     }
 }
 
+/// A transaction that has read more than it may hold reads where rows lie, and so they are fetched ahead.
+#[test]
+fn who_reads_much_reads_ahead() {
+    let (db, fetched) = cached_in(1, 16 * MB);
+    let table = table(&db);
+    let rows = 20_000;
+    for first in (0..rows).step_by(1000) {
+        db.run(|txn| (first..first + 1000).try_for_each(|id| put(txn, &table, id, 0))).expect("load");
+        read_many(&db.begin_read().expect("begin"), &table, first..first + 1000);
+    }
+    fetched();
+    let txn = db.begin_read().expect("begin");
+    let pieces = |first| {
+        read_many(&txn, &table, first..first + 1000);
+        fetched()
+    };
+    let first = pieces(0);
+    let last = (1000..rows).step_by(1000).map(pieces).last();
+    assert_eq!(first, 0, "all of them have copies");
+    assert!(last > Some(0), "it holds all it may");
+}
+
+#[test]
+fn backups_leave_the_cache_alone() {
+    let (db, _) = cached_in(1, MB);
+    let table = table(&db);
+    db.run(|txn| (0..200).try_for_each(|id| put(txn, &table, id, 0))).expect("load");
+    read_many(&db.begin_read().expect("begin"), &table, 0..50);
+    let looks = || (db.stats().row_cache_hits, db.stats().row_cache_misses, db.stats().row_cache_bytes);
+    let before = looks();
+    let place = ScratchDir::new();
+    db.backup_to(place.path().join("copy"), &BackupOptions::new()).expect("a backup");
+    assert_eq!(looks(), before);
+}
+
 #[test]
 fn slots_that_are_rewritten_have_no_copies() {
     let n2db = pantile_rivals::by_name("n2db").expect("built in");
     fails!(options().collector(n2db).open("unused"), Error::InvalidOption(_), "n2db", "frees whole blocks");
     fails!(options().row_cache(MB - 1).open("unused"), Error::InvalidOption(_), "row_cache is 1048575");
+    let limit = 32 * MB;
+    let too_large = options().memory_limit(limit).row_cache(limit / 2 + 1);
+    fails!(
+        too_large.open("unused"),
+        Error::InvalidOption(_),
+        "row_cache is 16777217",
+        "half of the memory_limit"
+    );
+    options().memory_limit(limit).row_cache(limit / 2).open("unused").expect("half is allowed");
     options().collector(Collector::NONE).open("unused").expect("it frees nothing");
 }
 

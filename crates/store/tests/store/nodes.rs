@@ -120,6 +120,24 @@ fn a_full_node_takes_space_of_others() {
 }
 
 #[test]
+fn a_full_node_goes_on_with_blocks_that_others_have_started() {
+    let (medium, _, _dir) = on_nodes(8);
+    let store = open(&medium);
+    let started = append_on(1, &store, TABLE, 1000).map(|address| store.block_of(address)).expect("room");
+    assert!((0..3).any(|_| store.give_up_idle(1)), "its lane is idle");
+    let mut goes_on = false;
+    let full = (1001..).find_map(|at| match append_on(0, &store, TABLE, at) {
+        Ok(address) => {
+            goes_on |= store.block_of(address) == started;
+            None
+        }
+        Err(error) => Some(error),
+    });
+    assert!(matches!(full, Some(StoreError::Medium(error)) if error.is_full()));
+    assert!(goes_on, "there was room in {started:?}");
+}
+
+#[test]
 fn copies_stay_on_the_node_of_what_they_copy() {
     let (medium, nodes, _dir) = on_nodes(64);
     let store = open(&medium);

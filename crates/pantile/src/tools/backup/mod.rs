@@ -167,7 +167,7 @@ impl Database {
         let began = registry.clock().elapsed();
         loop {
             let named = TransactionOptions::new().safe_snapshot().name("backup");
-            let txn = self.begin_with(named)?;
+            let txn = self.begin_with(named)?.past_the_cache();
             let is_current = txn.timestamp() >= called;
             if is_current && txn.timestamp() >= held
                 || registry.clock().elapsed().saturating_sub(began) >= limit
