@@ -32,7 +32,7 @@ struct Arguments {
     #[arg(long, default_value_t = ColdSettings::default().level)]
     level: i32,
     /// A block's dictionary has at most one byte for this many of its rows.
-    #[arg(long, default_value_t = ColdSettings::default().block_share)]
+    #[arg(long, default_value_t = ColdSettings::default().block_share, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
     block_share: usize,
     /// Kilobytes of a table's dictionary.
     #[arg(long, default_value_t = ColdSettings::default().table_dictionary >> 10)]

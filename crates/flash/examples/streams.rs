@@ -33,10 +33,10 @@ struct Arguments {
     #[arg(long, value_delimiter = ',', default_value = "1920,100")]
     block_slots: Vec<u32>,
     /// Kilobytes of an erase unit.
-    #[arg(long, value_delimiter = ',', default_value = "256,2048")]
+    #[arg(long, value_delimiter = ',', default_value = "256,2048", value_parser = clap::value_parser!(u32).range(4..))]
     erase_units: Vec<u32>,
     /// Streams.
-    #[arg(long, default_value_t = 4)]
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..))]
     streams: Stream,
     /// Megabytes that wait in the system's cache before they are written.
     #[arg(long, default_value_t = 16)]

@@ -72,7 +72,7 @@ pub trait Charges: Send + Sync + Debug {
     /// Accounts for a read of content bytes.
     fn read(&self, offset: u64, len: u64);
 
-    /// Accounts for this many slots for contents that are taken, or given back.
+    /// Accounts for this many slots for contents that are taken.
     fn slots(&self, count: u64);
 }
 

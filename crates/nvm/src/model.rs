@@ -211,13 +211,15 @@ impl<C: Clock> Model<C> {
         self.flush(lane, now, at, LINE_BYTES)
     }
 
-    /// The node that has a byte, and how many times as long writing takes from here.
+    /// The device that has a byte, and how many times as long writing takes from here.
     #[inline]
     fn way_to(&self, offset: u64) -> (usize, f64) {
         let Some((nodes, _)) = self.nodes else { return (0, 1.0) };
         let here = node_here();
         let node = nodes.placement.node_of(offset, here);
-        (node, if node == here { 1.0 } else { nodes.remote_cost })
+        // Where all is on one node it has one device, whichever threads use it.
+        let device = if nodes.placement.is_of_one_node() { 0 } else { node };
+        (device, if node == here { 1.0 } else { nodes.remote_cost })
     }
 
     /// Picoseconds that reading a unit here takes longer than from DRAM.

@@ -274,19 +274,30 @@ fn local_memory_costs_what_memory_costs_without_nodes() {
 
 #[test]
 fn each_node_has_a_queue_of_its_own() {
-    let (model, clock) = model(on_nodes(Placement::Local));
-    let write_on = |node| {
-        join_node(node);
-        flush(&model, node as u64 * 4096, 256)
-    };
     let unit =
         NvmConfig::OPTANE.unit_bytes as f64 * PS_PER_SECOND / NvmConfig::OPTANE.bandwidth(DRAM, CORES).write;
-    assert_eq!((write_on(0), write_on(1)), (1, 1));
+    let write_on = |model: &_, node, page: u64| {
+        join_node(node);
+        assert_eq!(flush(model, page * 4096, 256), 1);
+    };
+    let (model, clock) = model(on_nodes(Placement::Naive));
+    (0..2).for_each(|node| write_on(&model, node, node as u64));
     model.drain();
     assert_close(clock.now(), unit);
-    join_node(0);
-    flush(&model, 2 * 4096, 256);
-    flush(&model, 3 * 4096, 256);
+    [2, 4].into_iter().for_each(|page| write_on(&model, 0, page));
     model.drain();
     assert_close(clock.now(), 3.0 * unit);
+}
+
+#[test]
+fn local_memory_is_that_of_one_node() {
+    let unit =
+        NvmConfig::OPTANE.unit_bytes as f64 * PS_PER_SECOND / NvmConfig::OPTANE.bandwidth(DRAM, CORES).write;
+    let (model, clock) = model(on_nodes(Placement::Local));
+    for node in 0..2 {
+        join_node(node);
+        flush(&model, node as u64 * 4096, 256);
+    }
+    model.drain();
+    assert_close(clock.now(), 2.0 * unit);
 }

@@ -75,6 +75,11 @@ impl Placement {
         }
     }
 
+    /// Whether the publication has all threads on one node, and all memory on one.
+    pub(crate) fn is_of_one_node(self) -> bool {
+        matches!(self, Placement::Local | Placement::Remote)
+    }
+
     /// The node of a byte, as a thread of node `here` finds it.
     pub(crate) fn node_of(self, offset: u64, here: usize) -> usize {
         match self {
@@ -175,6 +180,7 @@ mod tests {
         let untold = || std::thread::spawn(|| [node_here(), node_here()]).join().expect("thread");
         let seen: Vec<_> = (0..8).map(|_| untold()).collect();
         assert!(seen.iter().all(|[first, again]| first == again));
+        assert!((0..NODES).all(|node| seen.iter().any(|[first, _]| *first == node)), "{seen:?}");
         let told =
             |n| std::thread::spawn(move || (join_node(n), ChunksByTurns.here())).join().expect("thread").1;
         assert_eq!([0, 1, 2, 3].map(told), [0, 1, 0, 1]);

@@ -12,7 +12,7 @@ use pantile_redo::{Experiment, Kind};
 #[command(about = "How long opening takes after a kill, for the engine and for a store with a redo log")]
 struct Arguments {
     /// Megabytes of rows of 1 KB.
-    #[arg(long, default_value_t = 100)]
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     megabytes: u64,
     /// Transactions of eight updates before the kill.
     #[arg(long, default_value_t = 4_000)]

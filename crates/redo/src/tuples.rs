@@ -2,7 +2,6 @@
 
 use pantile_media::{DramMedium, MapOptions, Medium, MediumError, MediumExt};
 use std::collections::HashMap;
-use std::iter;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -37,19 +36,28 @@ impl Heap {
     /// This many places that were never used. Returns the first.
     fn take(&self, count: u64) -> Result<u64, MediumError> {
         let first = self.next.fetch_add(count, Ordering::Relaxed);
-        let end = (first + count) * self.row_bytes;
-        for memory in iter::once(&self.dram).chain(self.beyond.as_ref().map(|beyond| &beyond.memory)) {
-            if end > memory.len() {
-                memory.grow(end)?;
+        // Each memory has room for its own places only.
+        let end = first + count;
+        let in_dram = self.beyond.as_ref().map_or(end, |beyond| end.div_ceil(beyond.ratio));
+        let memories =
+            [(Some(&self.dram), in_dram), (self.beyond.as_ref().map(|beyond| &beyond.memory), end - in_dram)];
+        for (memory, places) in memories {
+            let bytes = places * self.row_bytes;
+            if let Some(memory) = memory.filter(|memory| bytes > memory.len()) {
+                memory.grow(bytes)?;
             }
         }
         Ok(first)
     }
 
-    /// The memory beyond DRAM, if a place is there. It has the same offset in either.
-    fn beyond(&self, place: u64) -> Option<&Arc<dyn Medium>> {
-        let beyond = self.beyond.as_ref()?;
-        (!place.is_multiple_of(beyond.ratio)).then_some(&beyond.memory)
+    /// The memory beyond DRAM, if a place is there, and where the place is in its memory.
+    fn at(&self, place: u64) -> (Option<&Arc<dyn Medium>>, u64) {
+        let Some(Beyond { memory, ratio, .. }) = &self.beyond else { return (None, place * self.row_bytes) };
+        let in_dram = place / ratio;
+        match place.is_multiple_of(*ratio) {
+            true => (None, in_dram * self.row_bytes),
+            false => (Some(memory), (place - in_dram - 1) * self.row_bytes),
+        }
     }
 
     /// Stores a row in a place that the caller's shard has.
@@ -58,10 +66,10 @@ impl Heap {
         assert_eq!(row.len() as u64, self.row_bytes, "rows have one length");
         // SAFETY: the caller has the lock of the shard that has the place, and nobody keeps references.
         unsafe {
-            match self.beyond(place) {
-                None => self.dram.write(place * self.row_bytes, row),
+            match self.at(place) {
+                (None, offset) => self.dram.write(offset, row),
                 // Nobody waits for it, but the memory has to write it.
-                Some(memory) => memory.write_flushed(place * self.row_bytes, row),
+                (Some(memory), offset) => memory.write_flushed(offset, row),
             }
         }
     }
@@ -72,8 +80,8 @@ impl Heap {
         let mut row = vec![0; self.row_bytes as usize];
         // SAFETY: as for `store`.
         unsafe {
-            let memory = self.beyond(place).unwrap_or(&self.dram);
-            memory.read(place * self.row_bytes, &mut row).expect("the place was taken");
+            let (beyond, offset) = self.at(place);
+            beyond.unwrap_or(&self.dram).read(offset, &mut row).expect("the place was taken");
         }
         row
     }

@@ -27,7 +27,6 @@ impl Store {
 
     pub(crate) fn zero_descriptor(&self, chunk: &Chunk, index: u32) -> Result<(), StoreError> {
         self.begin_write()?;
-        self.charge_slots(chunk.blocks[index as usize].fill());
         self.medium.write_flushed(chunk.descriptor_offset(index), &[0; DESCRIPTOR_BYTES])?;
         Ok(self.medium.write_flushed(chunk.copy_offset(index), &[0; ENTRY_BYTES])?)
     }

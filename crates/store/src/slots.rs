@@ -82,7 +82,7 @@ impl Store {
         block.tile.replace_link(to.slot, None);
         encode(header, row, self.content_seed(to.block.opened_at), address, buffer);
         // It was given back, and is taken again.
-        self.charge_slots(2);
+        self.charge_slots(1);
         self.medium.write_flushed(address.offset(), buffer)?;
         buffer.clear();
         let begin = header.timestamp.get();

@@ -256,7 +256,7 @@ impl Store {
         }
     }
 
-    /// Charges for slots that are taken, or given back.
+    /// Charges for slots that are taken.
     #[inline]
     pub(crate) fn charge_slots(&self, count: u32) {
         if let Some(charges) = &self.charges {
