@@ -127,6 +127,8 @@ pub enum Control {
     /// A reader waits until all clocks have passed it before it looks whether it needs marks
     /// (I-33).
     PastWritersWait,
+    /// A safe reader waits for those that are just beginning (I-6).
+    SafeAwaits,
     /// What a writer that moves has read of a table that was dropped or renamed counts
     /// as changed.
     DroppedAreChanged,
@@ -190,7 +192,7 @@ pub enum Control {
 
 impl Control {
     /// All of them, with their names on the command line.
-    pub const ALL: [(Control, &'static str); 80] = [
+    pub const ALL: [(Control, &'static str); 81] = [
         (Control::WatermarkAtRelease, "watermark-at-release"),
         (Control::LifeInChecksum, "life-in-checksum"),
         (Control::TombstonesStay, "tombstones-stay"),
@@ -245,6 +247,7 @@ impl Control {
         (Control::GapMarks, "gap-marks"),
         (Control::AbsentAgain, "absent-again"),
         (Control::PastWritersWait, "past-writers-wait"),
+        (Control::SafeAwaits, "safe-awaits"),
         (Control::DroppedAreChanged, "dropped-are-changed"),
         (Control::EntersAgain, "enters-again"),
         (Control::MovedAreLate, "moved-are-late"),

@@ -18,6 +18,8 @@ use crate::deadline::Deadline;
 pub(crate) const FREE: u64 = 0;
 /// `active` of a slot whose transaction has not drawn its timestamp yet.
 pub(crate) const ENTERING: u64 = 1;
+/// The same of a safe reader, which looks at all slots meanwhile.
+pub(crate) const ENTERING_SAFELY: u64 = 2;
 /// `waits_for` of a transaction that does not wait.
 pub(crate) const NOBODY: u64 = 0;
 
@@ -72,8 +74,8 @@ pub struct Full;
 #[repr(align(128))]
 #[derive(Debug)]
 pub(crate) struct SlotState {
-    /// FREE, ENTERING (at the beginning, or as long as it begins again), or the
-    /// timestamp at which the transaction reads.
+    /// FREE, ENTERING (at the beginning, or as long as it begins again),
+    /// ENTERING_SAFELY, or the timestamp at which the transaction reads.
     pub(crate) active: AtomicU64,
     /// The lowest timestamp at which the transaction may yet publish a version;
     /// MAX while it can publish none below the present.
@@ -145,9 +147,9 @@ impl Slot {
 impl Registry {
     /// A registry without running transactions.
     pub fn new(clock: Clock) -> Self {
-        // All that was found on the medium is below, and a safe reader that finds nothing better sees it: one
-        // that begins beside the very first transaction. It reads just below, which must not look like a free slot.
-        let start = Timestamp::new(clock.start(), 0).get().max(ENTERING + 2);
+        // All that was found on the medium is below. A safe reader may read just below, which must not look like
+        // a slot that is free or just beginning.
+        let start = Timestamp::new(clock.start(), 0).get().max(ENTERING_SAFELY + 2);
         let slots = (0..TRANSACTION_SLOTS)
             .map(|_| SlotState {
                 active: AtomicU64::new(FREE),
@@ -192,16 +194,18 @@ impl Registry {
     /// The timestamp is above that of every transaction whose commit was
     /// acknowledged before the call, provided that [`Registry::await_passed`]
     /// preceded the acknowledgement. A safe reader is the exception: its
-    /// timestamp is below that of every transaction that may yet write.
+    /// timestamp is below that of every transaction that may yet write, and above the
+    /// others whose commits were acknowledged.
     pub fn begin(&self, how: Begin) -> Result<(Slot, Timestamp), Full> {
         self.begin_among(how, TRANSACTION_SLOTS)
     }
 
     fn begin_among(&self, how: Begin, slots: usize) -> Result<(Slot, Timestamp), Full> {
-        let slot = self.claim(slots)?;
+        let entering = if how == Begin::SafeReader { ENTERING_SAFELY } else { ENTERING };
+        let slot = self.claim(slots, entering)?;
         let state = &self.slots[slot.index()];
         let ts = match how {
-            Begin::SafeReader => Timestamp::from_raw(self.safe_watermark(slot).get() - 1),
+            Begin::SafeReader => Timestamp::from_raw(self.safe_watermark().get() - 1),
             Begin::WriterAtBegin | Begin::Reader | Begin::LateWriter | Begin::ByStatement => self.draw(slot),
         };
         let reads_only = matches!(how, Begin::Reader | Begin::SafeReader);
@@ -487,12 +491,12 @@ impl Registry {
 
     /// Takes one of the first `slots`. Where writers may be short of slots, those who can
     /// leave them theirs.
-    fn claim(&self, slots: usize) -> Result<Slot, Full> {
+    fn claim(&self, slots: usize, entering: u64) -> Result<Slot, Full> {
         pantile_base::sync::thread_local!(static HINT: std::cell::Cell<usize> = const { std::cell::Cell::new(0) });
         let used = self.used.load(Ordering::Relaxed);
         let apart = if used < WRITER_SLOTS { 0..0 } else { WRITER_SLOTS..slots };
         let hint = Some(HINT.get()).filter(|hint| *hint < slots);
-        let index = apart.chain(hint).chain(0..slots).find(|&i| self.try_claim(i)).ok_or(Full)?;
+        let index = apart.chain(hint).chain(0..slots).find(|&i| self.try_claim(i, entering)).ok_or(Full)?;
         HINT.set(index);
         if index >= used {
             self.used.fetch_max(index + 1, Ordering::SeqCst);
@@ -500,10 +504,10 @@ impl Registry {
         Ok(Slot(index as u16))
     }
 
-    fn try_claim(&self, index: usize) -> bool {
+    fn try_claim(&self, index: usize, entering: u64) -> bool {
         let active = &self.slots[index].active;
         active.load(Ordering::Relaxed) == FREE
-            && active.compare_exchange(FREE, ENTERING, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+            && active.compare_exchange(FREE, entering, Ordering::SeqCst, Ordering::Relaxed).is_ok()
     }
 
     /// The slots that have ever been used.
@@ -521,7 +525,7 @@ impl Registry {
         fence(Ordering::SeqCst);
         self.slots_used().iter().enumerate().filter_map(|(n, state)| {
             let active = state.active.load(Ordering::SeqCst);
-            (active > ENTERING).then(|| Open {
+            (active > ENTERING_SAFELY).then(|| Open {
                 slot: Slot::from_index(n),
                 reads_at: Timestamp::from_raw(active),
                 by_statement: state.by_statement.load(Ordering::Relaxed),

@@ -63,20 +63,38 @@ fn the_first_safe_snapshot_is_above_everything_found() {
     assert!(ts >= newest, "{ts:?} misses {newest:?}");
 }
 
-/// The same while another transaction is just beginning, which hides what the slots would tell. Found as a scan
-/// of no rows in a database that had just been opened (seed 56 of random options, once).
+/// What was acknowledged is in a safe snapshot also while another transaction is just beginning, and what that one
+/// writes is not. Found as scans of no rows: in a database that had just been opened (seed 56 of random options,
+/// once), and after the first commit (money that is moved, 9 of 1,000 runs on a busy machine).
 #[test]
-fn the_first_safe_snapshot_beside_one_that_begins_is_above_everything_found() {
-    const HIGHEST: u64 = 100_000;
-    let newest = Timestamp::new(HIGHEST, TRANSACTION_SLOTS - 1);
-    for skew in [Duration::ZERO, Duration::from_millis(1)] {
-        let registry = Registry::new(Clock::simulated(HIGHEST, SimulatedTime::with_skew(skew)));
-        let beginning = registry.claim(TRANSACTION_SLOTS).expect("a slot");
-        let (reader, ts) = registry.begin(Begin::SafeReader).expect("a slot");
-        assert!(ts >= newest, "{ts:?} misses {newest:?}");
-        assert!(registry.draw(beginning) > ts, "and nothing that is written later is seen");
-        registry.release(reader);
-        registry.release(beginning);
+fn a_safe_snapshot_beside_one_that_begins_shows_what_was_acknowledged() {
+    for skew in [Duration::ZERO, Duration::from_micros(1)] {
+        let registry = Registry::new(Clock::simulated(100_000, SimulatedTime::with_skew(skew)));
+        let (writer, _) = registry.begin(Begin::LateWriter).expect("a slot");
+        let acknowledged = registry.draw_commit(writer, Timestamp::ZERO);
+        registry.await_passed(acknowledged);
+        registry.release(writer);
+        let beginning = registry.claim(TRANSACTION_SLOTS, ENTERING).expect("a slot");
+        let drawn = registry.draw(beginning);
+        std::thread::scope(|scope| {
+            let readers =
+                [(); 2].map(|()| scope.spawn(|| registry.begin(Begin::SafeReader).expect("a slot").1));
+            let are_waiting = |count| {
+                let of = |state: &&SlotState| state.active.load(Ordering::SeqCst) == ENTERING_SAFELY;
+                registry.slots_used().iter().filter(of).count() == count
+            };
+            while !are_waiting(readers.len()) && !readers.iter().any(|reader| reader.is_finished()) {
+                std::thread::yield_now();
+            }
+            let state = &registry.slots[beginning.index()];
+            state.pending.store(drawn.get(), Ordering::SeqCst);
+            state.active.store(drawn.get(), Ordering::SeqCst);
+            for reader in readers {
+                let ts = reader.join().expect("it does not wait for the other reader");
+                assert!(ts >= acknowledged, "{ts:?} misses {acknowledged:?}");
+                assert!(ts < drawn, "{ts:?} shows what is yet to be written at {drawn:?}");
+            }
+        });
     }
 }
 
@@ -110,7 +128,7 @@ fn writers_begin_above_a_reader_that_leaves_no_marks() {
     assert!(!registry.is_past_writers(later, late), "it may have drawn below");
     assert!(registry.draw_commit(writer, Timestamp::ZERO) > late);
     assert!(registry.is_past_writers(later, late), "it has announced a bound above");
-    let beginning = registry.claim(TRANSACTION_SLOTS).expect("a slot");
+    let beginning = registry.claim(TRANSACTION_SLOTS, ENTERING).expect("a slot");
     assert!(!registry.is_past_writers(later, late), "it may have drawn below, and not said so yet");
     registry.release(beginning);
     assert!(registry.is_past_writers(later, late));

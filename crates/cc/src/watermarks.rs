@@ -6,17 +6,23 @@ use std::time::Duration;
 use pantile_base::Timestamp;
 use pantile_base::control::{Control, is_removed};
 use pantile_base::sync::atomic::{Ordering, fence};
+use pantile_base::sync::hint;
 use smallvec::SmallVec;
 
 use crate::clock::{Clock, MARGIN};
 use crate::epoch::RunningSet;
-use crate::registry::{COMMITTING, CommitsUnderWay, ENTERING, FREE, IDLE, MOVING, Registry, Slot, SlotState};
+use crate::registry::{
+    COMMITTING, CommitsUnderWay, ENTERING, ENTERING_SAFELY, FREE, IDLE, MOVING, Registry, Slot, SlotState,
+};
 
 /// How many times all slots are scanned to find the running transactions. A
 /// safe reader may claim a slot behind the scan and take its timestamp from a
 /// writer that ends before the scan reaches the writer's slot. Then an earlier
 /// scan of all slots has found the writer, or the writer began after that scan.
 const SCANS: usize = 2;
+
+/// As often a transaction that is just beginning is looked at before others are let run.
+const LOOKS: u32 = 64;
 
 /// As many slots may ever have been used at once for a look at all of them to be short.
 const FEW_SLOTS: usize = 32;
@@ -52,8 +58,7 @@ impl Registry {
         let mut watermark = u64::MAX;
         for _ in 0..SCANS {
             let Some(lowest) = self.lowest(None, |_, active| active) else { return self.watermark() };
-            // A safe reader that begins behind this scan may see the old watermark, but
-            // it sees the new highest snapshot.
+            // A safe reader that begins behind this scan may have a clock that is behind.
             self.safe.fetch_max(lowest, Ordering::SeqCst);
             watermark = watermark.min(lowest);
         }
@@ -74,14 +79,37 @@ impl Registry {
         Timestamp::from_raw(self.lowest(Some(except), |_, active| active).unwrap_or(0))
     }
 
-    /// A timestamp at or below which no transaction but that of `except` will
-    /// publish any more.
-    pub(crate) fn safe_watermark(&self, except: Slot) -> Timestamp {
-        // While the slot is ENTERING, no scan of the slots gets past it. A scan
-        // that got past it earlier has raised `safe` to what this one may find.
-        let lowest = self.lowest(Some(except), |s, _| s.pending.load(Ordering::SeqCst));
-        let lowest = lowest.unwrap_or(0).max(self.watermark().get());
+    /// A timestamp below which no transaction will publish any more. What was acknowledged before the call is below
+    /// it, unless a transaction that is running may still publish further down.
+    ///
+    /// The caller's slot is ENTERING_SAFELY. Meanwhile no scan for a watermark gets past it, and one that
+    /// got past it earlier has raised `safe` to what this one may find.
+    pub(crate) fn safe_watermark(&self) -> Timestamp {
+        // What was acknowledged on a core whose clock is ahead is below the horizon then.
+        self.await_passed(Timestamp::new(self.tick() + MARGIN, 0));
+        let mut lowest = self.horizon().get();
+        for state in self.slots_used() {
+            match self.once_begun(state) {
+                // A safe reader publishes nothing. It may wait here, too.
+                FREE | ENTERING | ENTERING_SAFELY => {}
+                _ => lowest = lowest.min(state.pending.load(Ordering::SeqCst)),
+            }
+        }
         Timestamp::from_raw(self.safe.fetch_max(lowest, Ordering::SeqCst).max(lowest))
+    }
+
+    /// `active`, which is ENTERING for as long as it takes to draw a timestamp, unless the system takes the processor
+    /// from the thread.
+    fn once_begun(&self, state: &SlotState) -> u64 {
+        let mut looks = 0;
+        loop {
+            let active = state.active.load(Ordering::SeqCst);
+            if active != ENTERING || is_removed(Control::SafeAwaits) {
+                return active;
+            }
+            looks += 1;
+            if looks < LOOKS { hint::spin_loop() } else { self.clock.yield_now() }
+        }
     }
 
     /// Whether no other transaction will publish at or below `ts` any more, as far as a
@@ -97,7 +125,7 @@ impl Registry {
         fence(Ordering::SeqCst);
         self.slots_used().iter().enumerate().filter(|(n, _)| *n != slot.index()).all(|(_, state)| {
             match state.active.load(Ordering::SeqCst) {
-                FREE => true,
+                FREE | ENTERING_SAFELY => true,
                 ENTERING => false,
                 _ => {
                     // One that commits may have drawn the bound that it is about to announce.
@@ -122,7 +150,7 @@ impl Registry {
         let mut undecided = Vec::new();
         for state in self.slots_used() {
             match state.active.load(Ordering::SeqCst) {
-                FREE => continue,
+                FREE | ENTERING_SAFELY => continue,
                 ENTERING => return None,
                 _ => {}
             }
@@ -152,7 +180,7 @@ impl Registry {
     }
 
     /// The smallest value of `of` over all slots in use, and of the time before
-    /// the scan (I-4). Returns `None` if a transaction is ENTERING.
+    /// the scan (I-4). Returns `None` if a transaction is just beginning.
     fn lowest(&self, except: Option<Slot>, of: impl Fn(&SlotState, u64) -> u64) -> Option<u64> {
         let mut lowest = self.horizon().get();
         for (index, state) in self.slots[..self.used.load(Ordering::SeqCst)].iter().enumerate() {
@@ -161,7 +189,7 @@ impl Registry {
             }
             match state.active.load(Ordering::SeqCst) {
                 FREE => {}
-                ENTERING => return None,
+                ENTERING | ENTERING_SAFELY => return None,
                 active => lowest = lowest.min(of(state, active)),
             }
         }
@@ -182,8 +210,7 @@ impl Registry {
         let mut set = RunningSet { points: SmallVec::new(), open_from: Timestamp::MAX, horizon: below };
         for _ in 0..SCANS {
             let open = self.add_running(&mut set)?;
-            // A safe reader that finds a transaction beginning takes the highest snapshot
-            // so far, which must not be older than what this scan saw.
+            // A safe reader that begins behind this scan may have a clock that is behind.
             self.safe.fetch_max(open.min(horizon).get(), Ordering::SeqCst);
         }
         set.points.sort_unstable();
@@ -197,7 +224,7 @@ impl Registry {
         for state in self.slots_used() {
             let active = match state.active.load(Ordering::SeqCst) {
                 FREE => continue,
-                ENTERING => return None,
+                ENTERING | ENTERING_SAFELY => return None,
                 active => Timestamp::from_raw(active),
             };
             set.points.push(active);

@@ -26,6 +26,12 @@ pub const MODELS: &[Model] = &[
         scale: 8,
         run: safe_snapshots_against_writers,
     },
+    Model {
+        name: "safe_snapshots_show_what_was_acknowledged",
+        rounds: 4_000,
+        scale: 8,
+        run: safe_snapshots_show_what_was_acknowledged,
+    },
     Model { name: "circles_have_one_victim", rounds: 2_000, scale: 8, run: circles_have_one_victim },
     Model { name: "ended_waiters_are_woken", rounds: 2_000, scale: 8, run: ended_waiters_are_woken },
     Model { name: "slots_are_waited_for", rounds: 500, scale: 8, run: slots_are_waited_for },
@@ -198,6 +204,45 @@ fn safe_snapshots_against_writers() {
             registry.release(slot);
         }
         writers.into_iter().for_each(|writer| writer.join().expect("no panic"));
+    });
+}
+
+/// A safe snapshot shows each commit that was acknowledged before it began, whoever else is just beginning, unless a
+/// running transaction may yet write below.
+fn safe_snapshots_show_what_was_acknowledged() {
+    let registry = registry();
+    let acknowledged = Arc::new(AtomicU64::new(0));
+    explore(|| {
+        let writer = {
+            let (registry, acknowledged) = (Arc::clone(&registry), Arc::clone(&acknowledged));
+            thread::spawn(move || {
+                for _ in 0..2 {
+                    let (slot, _) = registry.begin(Begin::LateWriter).expect("a slot");
+                    registry.set_committing(slot);
+                    let ts = registry.draw_commit(slot, Timestamp::ZERO);
+                    registry.await_passed(ts);
+                    registry.release(slot);
+                    acknowledged.store(ts.get(), Ordering::SeqCst);
+                }
+            })
+        };
+        let beginning = {
+            let registry = Arc::clone(&registry);
+            thread::spawn(move || {
+                for how in [Begin::Reader, Begin::SafeReader, Begin::ByStatement] {
+                    let (slot, _) = registry.begin(how).expect("a slot");
+                    registry.release(slot);
+                }
+            })
+        };
+        for _ in 0..2 {
+            let before = acknowledged.load(Ordering::SeqCst);
+            let (slot, ts) = registry.begin(Begin::SafeReader).expect("a slot");
+            assert!(ts.get() >= before, "the snapshot {ts:?} misses a commit at {before}");
+            registry.release(slot);
+        }
+        writer.join().expect("no panic");
+        beginning.join().expect("no panic");
     });
 }
 
