@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use pantile::{
-    BackupOptions, Collector, Database, Error, MediumKind, Options, Table, TableDef, Transaction,
-    TransactionOptions, Type,
+    BackupOptions, Collector, Database, Error, MediumKind, Options, SimulatedTime, Table, TableDef,
+    Transaction, TransactionOptions, Type,
 };
 use pantile_media::{DramMedium, MapOptions, Reads};
 use pantile_testkit::{Bed, Heard, HeardMedium, Home, Random, ScratchDir, SeedNote, fails, seeds};
@@ -103,11 +104,14 @@ fn addresses_are_used_again() {
     for seed in seeds(1, 4) {
         let _note = SeedNote(seed);
         let mut random = Random::new(seed, 0);
-        let mut home = Home::new(Bed::Dram).eager(seed).row_cache(MB);
-        let db = home.open();
+        // Epochs pass by what is done, on each machine alike.
+        let time = SimulatedTime::default();
+        let options = Home::new(Bed::Dram).eager(seed).row_cache(MB).options();
+        let db = options.simulated_time(time.clone()).open("unused").expect("open");
         let table = table(&db);
         let mut model = BTreeMap::new();
         for n in 0..4_000 {
+            time.advance(Duration::from_micros(100));
             let id = random.below(60);
             match random.one_in(8) {
                 true => {
