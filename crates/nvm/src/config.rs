@@ -133,13 +133,18 @@ impl NvmConfig {
             }
             _ if self.design.is_some() && self.nodes.is_some() => "designs know nothing of nodes",
             _ => {
-                self.design.map_or(Ok(()), Design::check)?;
-                return self.nodes.map_or(Ok(()), NodeConfig::check);
+                self.design.map_or(Ok(()), Design::check).map_err(senseless)?;
+                return self.nodes.map_or(Ok(()), NodeConfig::check).map_err(senseless);
             }
         };
-        let source = io::Error::new(io::ErrorKind::InvalidInput, format!("\"{}\": {problem}", self.name));
-        Err(MediumError::Io { operation: "emulate", path: None, source })
+        Err(senseless(format!("\"{}\": {problem}", self.name)))
     }
+}
+
+/// The error of figures that make no sense.
+fn senseless(problem: String) -> MediumError {
+    let source = io::Error::new(io::ErrorKind::InvalidInput, problem);
+    MediumError::Io { operation: "emulate", path: None, source }
 }
 
 impl fmt::Display for NvmConfig {

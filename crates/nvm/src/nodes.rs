@@ -1,10 +1,8 @@
 //! Two nodes of a machine (NUMA), each with a half of the threads and a memory of its own.
 
 use pantile_base::limits::CHUNK_BYTES;
-use pantile_media::MediumError;
 use std::cell::Cell;
 use std::fmt;
-use std::io;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -92,17 +90,12 @@ impl Placement {
 }
 
 impl NodeConfig {
-    /// Fails unless the figures make sense.
-    ///
-    /// # Errors
-    /// [`MediumError::Io`].
-    pub(crate) fn check(self) -> Result<(), MediumError> {
+    /// Fails unless the figures make sense, with what is wrong.
+    pub(crate) fn check(self) -> Result<(), String> {
         if self.remote_cost >= 1.0 && self.remote_cost.is_finite() {
             return Ok(());
         }
-        let problem = format!("\"{self}\": remote memory must cost 1 or more times as much");
-        let source = io::Error::new(io::ErrorKind::InvalidInput, problem);
-        Err(MediumError::Io { operation: "emulate", path: None, source })
+        Err(format!("\"{self}\": remote memory must cost 1 or more times as much"))
     }
 }
 

@@ -108,9 +108,9 @@ impl Store {
         if self.may_wait() {
             self.fetch_across(address);
         }
-        // Charges for the read, on media that do.
-        self.content(address);
-        self.copy(cache, address)
+        let bytes = self.copy(cache, address)?;
+        self.charge_read(address.offset(), bytes.len() as u64);
+        Some(bytes)
     }
 
     /// A version is superseded by one that was just written. If it has a copy, the other one has one from now on.

@@ -54,7 +54,7 @@ pub struct Store {
     /// Start of the mapping, as a number so that the store can be shared
     /// between threads.
     base: usize,
-    /// The delay that readers are charged, on media that charge for reads.
+    /// What is charged beyond what the calls take, on media that do.
     charges: Option<Arc<dyn Charges>>,
     pub(crate) nodes: NodeMap,
     pub(crate) identity: u64,
@@ -249,7 +249,8 @@ impl Store {
         self.medium.shared()
     }
 
-    /// Charges for bytes that are read otherwise than as contents.
+    /// Charges for bytes that are read, on media that do.
+    #[inline]
     pub(crate) fn charge_read(&self, offset: u64, len: u64) {
         if let Some(charges) = &self.charges {
             charges.read(offset, len);
@@ -277,9 +278,7 @@ impl Store {
     pub fn content(&self, address: Address) -> Content<'_> {
         plain_access();
         let content = self.known_content(address);
-        if let Some(charges) = &self.charges {
-            charges.read(address.offset(), content.bytes().len() as u64);
-        }
+        self.charge_read(address.offset(), content.bytes().len() as u64);
         content
     }
 
@@ -301,9 +300,7 @@ impl Store {
     pub fn content_header(&self, address: Address) -> Content<'_> {
         plain_access();
         let start = (self.base + address.offset() as usize) as *const u8;
-        if let Some(charges) = &self.charges {
-            charges.read(address.offset(), HEADER_BYTES as u64);
-        }
+        self.charge_read(address.offset(), HEADER_BYTES as u64);
         // SAFETY: as for `content`.
         Content::new(unsafe { std::slice::from_raw_parts(start, HEADER_BYTES) })
     }

@@ -51,11 +51,13 @@ pub(super) fn open_on(medium: Arc<dyn Medium>, path: &Path, options: Options) ->
             options.collector.name()
         )));
     }
-    let most = MemoryLimit::new(options.memory_limit).bytes() / 2;
-    if let Some(bytes) = options.row_cache.filter(|bytes| *bytes > most) {
-        return Err(Error::InvalidOption(format!(
-            "row_cache is {bytes}, and may be half of the memory_limit, {most}, at most: indexes need the rest"
-        )));
+    if let Some(bytes) = options.row_cache {
+        let most = MemoryLimit::new(options.memory_limit).bytes() / 2;
+        if bytes > most {
+            return Err(Error::InvalidOption(format!(
+                "row_cache is {bytes}, and may be half of the memory_limit, {most}, at most: indexes need the rest"
+            )));
+        }
     }
     let store_options = StoreOptions {
         streams,

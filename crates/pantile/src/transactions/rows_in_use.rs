@@ -37,18 +37,18 @@ impl RowsInUse {
     /// What `look` makes of its header, which is all that it may look at.
     #[inline(always)]
     pub fn look<T>(&self, core: &Core, address: Address, look: impl Fn(Content<'_>) -> T) -> T {
-        match self.kept(core, address) {
-            Some(kept) => look(Content::of_kept(&kept)),
-            None => look(core.store.content_header(address)),
+        match self.is_cached {
+            true => self.look_through(core, address, look),
+            false => look(core.store.content_header(address)),
         }
     }
 
     /// Whether the content at an address is one of a tuple. Only its header is looked at.
     #[inline(always)]
     pub fn is_of(&self, core: &Core, address: Address, tuple: TupleId) -> bool {
-        match self.kept(core, address) {
-            Some(kept) => Content::of_kept(&kept).tuple() == tuple,
-            None => core.store.is_of(address, tuple),
+        match self.is_cached {
+            true => self.look_through(core, address, |content| content.tuple() == tuple),
+            false => core.store.is_of(address, tuple),
         }
     }
 
@@ -67,15 +67,14 @@ impl RowsInUse {
             && core.row_cache.as_ref().is_some_and(is_kept)
     }
 
-    /// A header alone does not make a row one that is read often.
-    #[inline(always)]
-    fn kept(&self, core: &Core, address: Address) -> Option<KeptContent> {
-        if self.is_cached { self.kept_of(core, address) } else { None }
-    }
-
+    /// Makes no copy: a look at a header does not make a row one that is read often.
     #[cold]
-    fn kept_of(&self, core: &Core, address: Address) -> Option<KeptContent> {
-        core.store.kept(core.row_cache.as_ref()?, address)
+    fn look_through<T>(&self, core: &Core, address: Address, look: impl Fn(Content<'_>) -> T) -> T {
+        let kept = core.row_cache.as_ref().and_then(|cache| core.store.kept(cache, address));
+        match kept {
+            Some(kept) => look(Content::of_kept(&kept)),
+            None => look(core.store.content_header(address)),
+        }
     }
 
     #[cold]

@@ -27,14 +27,11 @@ pub struct Claim {
 
 /// How a claim is examined.
 #[derive(Debug)]
-pub enum Experiment {
-    /// Examined by runs.
-    Runs {
-        /// The runs.
-        runs: fn(&Size) -> Vec<RunSpec>,
-        /// Judges the results.
-        judge: fn(&Results, &Size) -> Finding,
-    },
+pub struct Experiment {
+    /// The runs.
+    pub runs: fn(&Size) -> Vec<RunSpec>,
+    /// Judges the results.
+    pub judge: fn(&Results, &Size) -> Finding,
 }
 
 /// The finding on a claim.
@@ -61,14 +58,12 @@ impl Finding {
 impl Claim {
     /// Its runs.
     pub fn runs(&self, size: &Size) -> Vec<RunSpec> {
-        let Experiment::Runs { runs, .. } = self.experiment;
-        runs(size)
+        (self.experiment.runs)(size)
     }
 
     /// Judges the results.
     pub fn judge(&self, results: &Results, size: &Size) -> Finding {
-        let Experiment::Runs { judge, .. } = self.experiment;
-        judge(results, size)
+        (self.experiment.judge)(results, size)
     }
 
     /// Whether a name means this claim: its id, or one of the figures that the

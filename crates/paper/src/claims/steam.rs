@@ -24,7 +24,7 @@ pub const CLAIMS: &[Claim] = &[
                grow until everything slows down.",
         published: "Steam with EPO about 3x the next best write rate",
         rule: "steam's write rate is more than twice that of each other collector of the survey.",
-        experiment: Experiment::Runs { runs: |size| each(&BESIDE, [ch(size, 1)]), judge: judge_writes },
+        experiment: Experiment { runs: |size| each(&BESIDE, [ch(size, 1)]), judge: judge_writes },
     },
     Claim {
         id: "ST-8",
@@ -35,10 +35,7 @@ pub const CLAIMS: &[Claim] = &[
         published: "ermia, deuteronomy and steam ahead of hekaton, and hekaton ahead of hana",
         rule: "With a thread for each core, ermia, deuteronomy and steam each have a higher throughput than hekaton, and hekaton than \
                hana.",
-        experiment: Experiment::Runs {
-            runs: |size| each(&ALONE, runs(&by_threads(size))),
-            judge: judge_survey,
-        },
+        experiment: Experiment { runs: |size| each(&ALONE, runs(&by_threads(size))), judge: judge_survey },
     },
     Claim {
         id: "ST-9",
@@ -47,10 +44,7 @@ pub const CLAIMS: &[Claim] = &[
         text: "Beside any number of threads that run analytical queries, one thread of transactions is fastest with Steam and EPO.",
         published: "steam the highest at every number of readers",
         rule: "At every number of readers, steam has a higher write rate than each other collector.",
-        experiment: Experiment::Runs {
-            runs: |size| each(&SURVEY, runs(&by_olap(size))),
-            judge: judge_readers,
-        },
+        experiment: Experiment { runs: |size| each(&SURVEY, runs(&by_olap(size))), judge: judge_readers },
     },
     Claim {
         id: "ST-10",
@@ -60,7 +54,7 @@ pub const CLAIMS: &[Claim] = &[
                throughput differs by a factor of more than 500.",
         published: "more than 500x between the best and the worst setting",
         rule: "Over the periods and epochs measured, the best throughput of any of these collectors is more than 500 times the worst.",
-        experiment: Experiment::Runs {
+        experiment: Experiment {
             runs: |size| each(&PERIODIC, runs(&by_period(size))),
             judge: judge_frequency,
         },
@@ -74,7 +68,7 @@ pub const CLAIMS: &[Claim] = &[
         published: "steam flat, interval collectors fall",
         rule: "steam keeps more than 80 % of its throughput at theta 0 at the highest theta; hana and \
                hekaton keep less of theirs than steam.",
-        experiment: Experiment::Runs { runs: |size| each(&SURVEY, runs(&by_theta(size))), judge: judge_skew },
+        experiment: Experiment { runs: |size| each(&SURVEY, runs(&by_theta(size))), judge: judge_skew },
     },
     Claim {
         id: "ST-12",
@@ -83,10 +77,7 @@ pub const CLAIMS: &[Claim] = &[
         text: "In every mix of table scans and updates, Steam completes the most scans.",
         published: "steam best in every mix",
         rule: "In every mix, steam completes more scans per second than each other collector.",
-        experiment: Experiment::Runs {
-            runs: |size| each(&SURVEY, runs(&by_scans(size))),
-            judge: judge_scans,
-        },
+        experiment: Experiment { runs: |size| each(&SURVEY, runs(&by_scans(size))), judge: judge_scans },
     },
     Claim {
         id: "ST-T5",
@@ -97,7 +88,7 @@ pub const CLAIMS: &[Claim] = &[
         published: "versions walked 285x fewer, longest chain 15,000x shorter, 4.7x the throughput",
         rule: "Per transaction, steam walks less than a tenth of the versions that steam-watermark walks; its longest chain is less than a tenth as long, \
                and its throughput more than twice as high.",
-        experiment: Experiment::Runs { runs: |size| each(&EPO, [ch(size, 1)]), judge: judge_epo },
+        experiment: Experiment { runs: |size| each(&EPO, [ch(size, 1)]), judge: judge_epo },
     },
 ];
 

@@ -22,7 +22,7 @@ pub const CLAIMS: &[Claim] = &[
         published: "tb-collect takes 46 to 77 % of what each other collector takes",
         rule: "Every collector keeps up with the rate, and medium and DRAM together grow less with tb-collect than with each other \
                collector.",
-        experiment: Experiment::Runs { runs: |size| each(&GROUP, [steady(size)]), judge: judge_growth },
+        experiment: Experiment { runs: |size| each(&GROUP, [steady(size)]), judge: judge_growth },
     },
     Claim {
         id: "TB-13",
@@ -33,7 +33,7 @@ pub const CLAIMS: &[Claim] = &[
         published: "NoGC decays; tb-collect 1.23 to 1.40x the others; zen the least steady",
         rule: "NoGC's throughput in the last quarter is below that of the first; tb-collect is faster than each other collector; \
                the throughput of seconds varies most with zen.",
-        experiment: Experiment::Runs { runs: |size| each(&GROUP, [long(size)]), judge: judge_time },
+        experiment: Experiment { runs: |size| each(&GROUP, [long(size)]), judge: judge_time },
     },
     Claim {
         id: "TB-14",
@@ -45,7 +45,7 @@ pub const CLAIMS: &[Claim] = &[
         published: "chains: tb-collect 2.8, one-shot 5.5, zen 2.4, n2db 2.0, steam 1.8; accesses: 135, 140, 207, 240, 247",
         rule: "Every collector keeps up with the rate; chains are longer with tb-collect than with zen, n2db and steam and shorter \
                than with one-shot; there are fewer accesses with tb-collect than with zen, n2db and steam.",
-        experiment: Experiment::Runs { runs: |size| each(&GROUP, [chains(size)]), judge: judge_chains },
+        experiment: Experiment { runs: |size| each(&GROUP, [chains(size)]), judge: judge_chains },
     },
 ];
 

@@ -24,7 +24,7 @@ pub const CLAIMS: &[Claim] = &[
         published: "88 % of NoGC; 1.23 to 1.58x the others; at E the others up to 95 % of TB-Collect",
         rule: "With a connection for each core, tb-collect is faster than steam, zen and one-shot on each memory; and each of \
                these reaches a larger share of its throughput on nvm:E than on nvm:optane-40.",
-        experiment: Experiment::Runs { runs: |size| runs(&memories(size)), judge: judge_memories },
+        experiment: Experiment { runs: |size| runs(&memories(size)), judge: judge_memories },
     },
     Claim {
         id: "TB-16",
@@ -36,7 +36,7 @@ pub const CLAIMS: &[Claim] = &[
         rule: "Every collector keeps up with the rate; on nvm:optane-40 and on nvm:E, medium and DRAM together grow less with \
                tb-collect than with steam, zen and one-shot; and with each of the four, growth on nvm:E is 0.75 to 1.33 times that \
                on nvm:optane-40.",
-        experiment: Experiment::Runs {
+        experiment: Experiment {
             runs: |size| if size.settles { growing(size) } else { Vec::new() },
             judge: judge_growth_on_memories,
         },

@@ -24,7 +24,7 @@ pub const CLAIMS: &[Claim] = &[
                and 83 % of NoGC's TPC-C throughput on DRAM, but only 56 to 68 % on NVM.",
         published: "DRAM 88 / 79 / 83 %, NVM 56 to 68 % of NoGC",
         rule: "For each of the three, the share of NoGC's throughput is smaller on emulated Optane than on DRAM.",
-        experiment: Experiment::Runs { runs: on_both_media, judge: judge_media },
+        experiment: Experiment { runs: on_both_media, judge: judge_media },
     },
     Claim {
         id: "TB-7a",
@@ -35,10 +35,7 @@ pub const CLAIMS: &[Claim] = &[
         published: "tb-collect 91 %, zen 75 %, one-shot 69 %, n2db 67 %, steam 64 %",
         rule: "tb-collect has a higher throughput than each other collector; and of each two whose published shares \
                are more than 5 points apart, the same one is ahead here.",
-        experiment: Experiment::Runs {
-            runs: |size| each(&GROUP, [tpcc(size, NONE)]),
-            judge: judge_throughput,
-        },
+        experiment: Experiment { runs: |size| each(&GROUP, [tpcc(size, NONE)]), judge: judge_throughput },
     },
     Claim {
         id: "TB-7b",
@@ -51,7 +48,7 @@ pub const CLAIMS: &[Claim] = &[
         rule: "none and tb-collect are faster with a thread for each core than with one thread; with twice as many, none, \
                tb-collect and one-shot keep more than 95 % of that, and steam, zen and n2db fall \
                below it.",
-        experiment: Experiment::Runs { runs: |size| runs(&all_by_threads(size)), judge: judge_threads },
+        experiment: Experiment { runs: |size| runs(&all_by_threads(size)), judge: judge_threads },
     },
     Claim {
         id: "TB-7c",
@@ -62,7 +59,7 @@ pub const CLAIMS: &[Claim] = &[
         published: "New-Order 1.30x and Payment 1.58x of NoGC's mean, the least of all collectors",
         rule: "tb-collect has a lower mean and 99th percentile than each other collector, of New-Order and of Payment, as fast as \
                each goes. Shown besides, if TB-12 is measured as well: at the same rate for all.",
-        experiment: Experiment::Runs { runs: |size| each(&GROUP, [tpcc(size, NONE)]), judge: judge_latency },
+        experiment: Experiment { runs: |size| each(&GROUP, [tpcc(size, NONE)]), judge: judge_latency },
     },
 ];
 

@@ -23,10 +23,7 @@ pub const CLAIMS: &[Claim] = &[
                TB-Collect keeps 85 % of NoGC's (0.65 M txn/s), ahead of Zen 0.49, OneShot 0.46, N2DB 0.44, Steam 0.43.",
         published: "tb-collect 85 %, zen 75 %, one-shot 71 %, n2db 68 %, steam 66 % of NoGC",
         rule: "With one thread per core, tb-collect has a higher throughput than each other collector.",
-        experiment: Experiment::Runs {
-            runs: |size| every_collector(&by_threads(size, 50)),
-            judge: judge_half,
-        },
+        experiment: Experiment { runs: |size| every_collector(&by_threads(size, 50)), judge: judge_half },
     },
     Claim {
         id: "TB-8b",
@@ -37,10 +34,7 @@ pub const CLAIMS: &[Claim] = &[
         published: "all about 80 % of NoGC, one-shot the lowest",
         rule: "tb-collect, zen, n2db and steam keep 70 to 90 % of NoGC's throughput, with a thread for each core, and each is \
                faster than one-shot.",
-        experiment: Experiment::Runs {
-            runs: |size| every_collector(&by_threads(size, 100)),
-            judge: judge_updates,
-        },
+        experiment: Experiment { runs: |size| every_collector(&by_threads(size, 100)), judge: judge_updates },
     },
     Claim {
         id: "TB-8c",
@@ -51,7 +45,7 @@ pub const CLAIMS: &[Claim] = &[
         published: "10.2 to 20.3 % faster than the others at 60 % writes, where the advantage peaks",
         rule: "At 60 % writes tb-collect is faster than each other collector, and its mean advantage over them is larger there \
                than with the smallest and with the largest share of writes.",
-        experiment: Experiment::Runs { runs: |size| every_collector(&by_share(size)), judge: judge_shares },
+        experiment: Experiment { runs: |size| every_collector(&by_share(size)), judge: judge_shares },
     },
     Claim {
         id: "TB-9",
@@ -62,7 +56,7 @@ pub const CLAIMS: &[Claim] = &[
         published: "theta 0.5 / 0.9: tb-collect 86 / 81 %, steam 63 / 51 % of NoGC",
         rule: "tb-collect is faster than each other collector at theta 0.5 and at 0.9, and steam's share of NoGC's throughput is \
                smaller at 0.9 than at 0.5.",
-        experiment: Experiment::Runs { runs: |size| every_collector(&by_theta(size)), judge: judge_skew },
+        experiment: Experiment { runs: |size| every_collector(&by_theta(size)), judge: judge_skew },
     },
     Claim {
         id: "TB-10",
@@ -73,7 +67,7 @@ pub const CLAIMS: &[Claim] = &[
         published: "tb-collect 85 % of NoGC at 20 operations; steam and n2db slowest at small transactions",
         rule: "tb-collect is faster than each other collector at 20 operations; with the smallest transactions, steam and n2db are \
                slower than tb-collect, zen and one-shot.",
-        experiment: Experiment::Runs { runs: |size| every_collector(&by_ops(size)), judge: judge_ops },
+        experiment: Experiment { runs: |size| every_collector(&by_ops(size)), judge: judge_ops },
     },
     Claim {
         id: "TB-11",
@@ -83,7 +77,7 @@ pub const CLAIMS: &[Claim] = &[
                of NoGC's throughput. With 10 % of transactions of 100 operations, tiles keep 79 % and the hash index 69 %.",
         published: "81 % both; with long transactions 79 % against 69 %",
         rule: "Without long transactions, tb-collect-hash is within 3 % of tb-collect; with them tb-collect is faster.",
-        experiment: Experiment::Runs { runs: |size| each(&HASH, two_mixes(size)), judge: judge_hash },
+        experiment: Experiment { runs: |size| each(&HASH, two_mixes(size)), judge: judge_hash },
     },
 ];
 

@@ -26,7 +26,7 @@ pub const CLAIMS: &[Claim] = &[
         rule: "With each mix, skew and ratio, and against each of the three, zen has at least 0.95 times the throughput. All four are \
                this engine over emulated memory that charges what the design would cost (docs/experiments.md); what is left out \
                favours the other three.",
-        experiment: Experiment::Runs { runs: designs::ycsb_runs, judge: designs::judge_ycsb },
+        experiment: Experiment { runs: designs::ycsb_runs, judge: designs::judge_ycsb },
     },
     Claim {
         id: "ZN-17",
@@ -38,7 +38,7 @@ pub const CLAIMS: &[Claim] = &[
         rule: "Where a share of the operations update, zen has at least 1.3 times the throughput of zen-naive, and read only 0.95 to 1.05 times. \
                Both are this engine over emulated memory of four times the DRAM, as for ZN-8/9/10; zen-naive charges a line for each slot that \
                is taken for a tuple, and waits until it is durable (docs/experiments.md).",
-        experiment: Experiment::Runs { runs: designs::allocator_runs, judge: designs::judge_allocators },
+        experiment: Experiment { runs: designs::allocator_runs, judge: designs::judge_allocators },
     },
     Claim {
         id: "ZN-20",
@@ -47,7 +47,7 @@ pub const CLAIMS: &[Claim] = &[
         text: "On TPC-C with 16 threads, Zen is 1.56 to 4.79 times as fast as MMDB, WBL and FOEDUS.",
         published: "1.56 to 4.79x",
         rule: "With each ratio, zen is faster than each of the three, all as for ZN-8/9/10.",
-        experiment: Experiment::Runs { runs: designs::tpcc_runs, judge: designs::judge_tpcc },
+        experiment: Experiment { runs: designs::tpcc_runs, judge: designs::judge_tpcc },
     },
     Claim {
         id: "ZN-22",
@@ -59,7 +59,7 @@ pub const CLAIMS: &[Claim] = &[
         rule: "With each size, opening after a kill until the first row has been read takes less time than with a store that has a redo log and a \
                checkpoint, on the same emulated memory of four times the DRAM, with 40 transactions of eight updates for each megabyte as in the publication. How many times as fast is not \
                judged: here both read about as many bytes. What that store leaves out favours it (docs/experiments.md). Also measured: bytes of contents that opening scans per second.",
-        experiment: Experiment::Runs { runs: recovery_runs, judge: judge_recovery },
+        experiment: Experiment { runs: recovery_runs, judge: judge_recovery },
     },
     Claim {
         id: "ZN-23",
@@ -69,7 +69,7 @@ pub const CLAIMS: &[Claim] = &[
         published: "all run; 1.1 to 2.5x over MMDB",
         rule: "Each of the ten, and the engine's own protocol, commits and is faster on zen than on mmdb, both as for ZN-8/9/10 with memory of \
                four times the DRAM.",
-        experiment: Experiment::Runs { runs: designs::under_each, judge: designs::judge_protocols },
+        experiment: Experiment { runs: designs::under_each, judge: designs::judge_protocols },
     },
     Claim {
         id: "ZN-24/25/26",
@@ -81,7 +81,7 @@ pub const CLAIMS: &[Claim] = &[
         rule: "One client for each core but one runs the workload, alone and beside a client that scans, or updates, half of the data in each of \
                its transactions. The loss is at most 24.9 % beside scans and 73.7 % beside updates, and scans and updates \
                commit. Sizes are those of the run, not 8 GB.",
-        experiment: Experiment::Runs { runs: beside_long, judge: judge_long },
+        experiment: Experiment { runs: beside_long, judge: judge_long },
     },
     Claim {
         id: "ZN-27/31",
@@ -94,7 +94,7 @@ pub const CLAIMS: &[Claim] = &[
         rule: "The two nodes are simulated: threads belong to one each, and memory of the other one costs 2.5 times as much \
                (docs/experiments.md). With each mix of YCSB, naive is more than 1.03 and soft more than 1.13 times as fast as \
                remote, and soft is faster than naive. On TPC-C soft has more than 0.898 times the throughput of local, and 1.54 times that of naive.",
-        experiment: Experiment::Runs { runs: nodes::runs, judge: nodes::judge },
+        experiment: Experiment { runs: nodes::runs, judge: nodes::judge },
     },
 ];
 
