@@ -207,7 +207,7 @@ fn safe_snapshots_against_writers() {
     });
 }
 
-/// A safe snapshot shows each commit that was acknowledged before it began, whoever else is just beginning, unless a
+/// A safe snapshot shows each commit that was acknowledged before it began, also while others are just beginning, unless a
 /// running transaction may yet write below.
 fn safe_snapshots_show_what_was_acknowledged() {
     let registry = registry();
