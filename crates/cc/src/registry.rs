@@ -144,12 +144,15 @@ impl Slot {
     }
 }
 
+/// A safe reader may read just below, which must not look like a slot that is free or just beginning.
+fn first_watermark(clock: &Clock) -> Timestamp {
+    Timestamp::new(clock.start(), 0).max(Timestamp::from_raw(ENTERING_SAFELY + 2))
+}
+
 impl Registry {
     /// A registry without running transactions.
     pub fn new(clock: Clock) -> Self {
-        // All that was found on the medium is below. A safe reader may read just below, which must not look like
-        // a slot that is free or just beginning.
-        let start = Timestamp::new(clock.start(), 0).get().max(ENTERING_SAFELY + 2);
+        let start = first_watermark(&clock).get();
         let slots = (0..TRANSACTION_SLOTS)
             .map(|_| SlotState {
                 active: AtomicU64::new(FREE),
@@ -184,6 +187,11 @@ impl Registry {
         }
     }
 
+    /// A timestamp above everything that was found on the medium, at or below which nobody will write.
+    pub fn start(&self) -> Timestamp {
+        first_watermark(&self.clock)
+    }
+
     /// The clock.
     pub fn clock(&self) -> &Clock {
         &self.clock
@@ -194,20 +202,28 @@ impl Registry {
     /// The timestamp is above that of every transaction whose commit was
     /// acknowledged before the call, provided that [`Registry::await_passed`]
     /// preceded the acknowledgement. A safe reader is the exception: its
-    /// timestamp is below that of every transaction that may yet write, and above the
-    /// others whose commits were acknowledged.
+    /// timestamp is below that of every transaction that may yet write. What was
+    /// acknowledged before the call is at or below it all the same, unless a transaction
+    /// that is running may still write further down ([`Registry::shows_all`]).
     pub fn begin(&self, how: Begin) -> Result<(Slot, Timestamp), Full> {
         self.begin_among(how, TRANSACTION_SLOTS)
     }
 
     fn begin_among(&self, how: Begin, slots: usize) -> Result<(Slot, Timestamp), Full> {
-        let entering = if how == Begin::SafeReader { ENTERING_SAFELY } else { ENTERING };
-        let slot = self.claim(slots, entering)?;
-        let state = &self.slots[slot.index()];
-        let ts = match how {
-            Begin::SafeReader => Timestamp::from_raw(self.safe_watermark().get() - 1),
-            Begin::WriterAtBegin | Begin::Reader | Begin::LateWriter | Begin::ByStatement => self.draw(slot),
+        let (slot, ts) = match how {
+            Begin::SafeReader => {
+                let called = self.now();
+                // From here on nobody draws a timestamp below, on any core.
+                self.await_passed(called);
+                let slot = self.claim(slots, ENTERING_SAFELY)?;
+                (slot, Timestamp::from_raw(self.safe_watermark(called).get() - 1))
+            }
+            Begin::WriterAtBegin | Begin::Reader | Begin::LateWriter | Begin::ByStatement => {
+                let slot = self.claim(slots, ENTERING)?;
+                (slot, self.draw(slot))
+            }
         };
+        let state = &self.slots[slot.index()];
         let reads_only = matches!(how, Begin::Reader | Begin::SafeReader);
         if reads_only != state.reads_only.load(Ordering::Relaxed) {
             state.reads_only.store(reads_only, Ordering::Relaxed);
@@ -314,9 +330,15 @@ impl Registry {
         self.clock.try_tick().unwrap_or(drawn + 1)
     }
 
-    /// The time now, as a timestamp that no transaction has.
+    /// The time now, as a timestamp that no transaction has. What has been acknowledged is below.
     pub fn now(&self) -> Timestamp {
         Timestamp::new(self.tick(), 0)
+    }
+
+    /// Whether a transaction that reads at `ts` sees everything that had been acknowledged when
+    /// [`Registry::now`] returned `called`.
+    pub fn shows_all(ts: Timestamp, called: Timestamp) -> bool {
+        ts.get() + 1 >= called.get()
     }
 
     /// A timestamp above every one that any core has drawn before the call.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use pantile_base::Timestamp;
 use pantile_base::control::{Control, is_removed};
 use pantile_base::sync::atomic::{Ordering, fence};
-use pantile_base::sync::hint;
+use pantile_base::sync::{hint, thread};
 use smallvec::SmallVec;
 
 use crate::clock::{Clock, MARGIN};
@@ -21,8 +21,10 @@ use crate::registry::{
 /// scan of all slots has found the writer, or the writer began after that scan.
 const SCANS: usize = 2;
 
-/// As often a transaction that is just beginning is looked at before others are let run.
+/// As often a transaction that is just beginning is looked at before others are let run, and before the thread sleeps.
 const LOOKS: u32 = 64;
+const YIELDS: u32 = 128;
+const NAP: Duration = Duration::from_micros(50);
 
 /// As many slots may ever have been used at once for a look at all of them to be short.
 const FEW_SLOTS: usize = 32;
@@ -79,15 +81,14 @@ impl Registry {
         Timestamp::from_raw(self.lowest(Some(except), |_, active| active).unwrap_or(0))
     }
 
-    /// A timestamp below which no transaction will publish any more. What was acknowledged before the call is below
-    /// it, unless a transaction that is running may still publish further down.
+    /// A timestamp below which no transaction will publish any more: `called`, which the clocks of all cores have passed,
+    /// or above, unless a transaction that is running may still publish further down.
     ///
     /// The caller's slot is ENTERING_SAFELY. Meanwhile no scan for a watermark gets past it, and one that
     /// got past it earlier has raised `safe` to what this one may find.
-    pub(crate) fn safe_watermark(&self) -> Timestamp {
-        // What was acknowledged on a core whose clock is ahead is below the horizon then.
-        self.await_passed(Timestamp::new(self.tick() + MARGIN, 0));
-        let mut lowest = self.horizon().get();
+    pub(crate) fn safe_watermark(&self, called: Timestamp) -> Timestamp {
+        // A set of running transactions that was taken before the slot was claimed may reach up to the present.
+        let mut lowest = self.horizon().max(called).get();
         for state in self.slots_used() {
             match self.once_begun(state) {
                 // A safe reader publishes nothing. It may wait here, too.
@@ -108,7 +109,12 @@ impl Registry {
                 return active;
             }
             looks += 1;
-            if looks < LOOKS { hint::spin_loop() } else { self.clock.yield_now() }
+            match looks {
+                ..LOOKS => hint::spin_loop(),
+                LOOKS..YIELDS => thread::yield_now(),
+                // Its thread may have a lower priority.
+                _ => thread::sleep(NAP),
+            }
         }
     }
 

@@ -128,8 +128,14 @@ fn backup_text(report: &BackupReport, to: &Path) -> String {
         0 => String::new(),
         _ => format!(" ({kept_rows} of them were there before, and {deleted_rows} others were deleted)"),
     };
+    let late = match report.is_current {
+        true => "",
+        false => {
+            "A transaction was writing when this began. What others have committed beside it is not in the backup: make another when it has ended.\n"
+        }
+    };
     format!(
-        "{tables} tables and {rows} rows{before} backed up to {}: {file_bytes} bytes; {seconds:.1} s, {rate:.0} MB/s\n",
+        "{tables} tables and {rows} rows{before} backed up to {}: {file_bytes} bytes; {seconds:.1} s, {rate:.0} MB/s\n{late}",
         to.display()
     )
 }

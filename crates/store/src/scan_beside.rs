@@ -31,6 +31,8 @@ use crate::store::Store;
 pub struct Beside {
     /// Every transaction at or below it is decided, and durable if it committed.
     pub timestamp: Timestamp,
+    /// Whether all that had been acknowledged when this was asked for is at or below it.
+    pub is_current: bool,
     /// All contents of these transactions are in blocks that were opened by then,
     /// and those are held.
     pub opened_by: Timestamp,

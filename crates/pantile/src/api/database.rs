@@ -139,7 +139,8 @@ impl Database {
 
     /// Begins a read-only transaction at the newest safe snapshot, which is
     /// older than every running writer, so nothing can be committed before it any
-    /// more. Its reads never wait, never fail because
+    /// more. It shows what had been acknowledged before this call and is not later than
+    /// the beginning of the oldest of those writers. Its reads never wait, never fail because
     /// of other transactions, and leave no marks. [`Transaction::age`] returns
     /// how old its state is.
     ///
@@ -436,7 +437,8 @@ impl Options {
     ///
     /// The state is that of a [safe snapshot](Database::begin_safe_snapshot) taken
     /// in the writing process when this one opens: older than every transaction that
-    /// is writing then. It stays that. Open again to see what was committed since.
+    /// is writing then and goes on for more than a tenth of a second, for which this
+    /// waits. It stays that. Open again to see what was committed since.
     ///
     /// Opening reads all contents and builds the indexes in this process's memory.
     /// As long as the database is open here, the writing process keeps what it

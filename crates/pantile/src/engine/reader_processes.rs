@@ -14,7 +14,7 @@ use std::time::Duration;
 use pantile_base::Timestamp;
 use pantile_base::sync::atomic::{AtomicBool, Ordering};
 use pantile_base::sync::{Mutex, thread};
-use pantile_cc::Begin;
+use pantile_cc::{Begin, Registry};
 use pantile_media::{Identity, MediumExt};
 use pantile_store::Beside;
 
@@ -22,7 +22,7 @@ use crate::engine::core::Core;
 use crate::engine::readers::{Admitted, Earlier};
 use crate::types::channel::{self, Listener, Stream};
 use crate::types::error::{Error, Result};
-use crate::types::reading::{PATIENCE, PAUSE, SCANNED, write_beside};
+use crate::types::reading::{PATIENCE, PAUSE, SCANNED, WAIT_FOR_WRITERS, write_beside};
 use crate::types::stats::ReadingProcess;
 
 /// How often it is looked whether earlier readers are still there.
@@ -149,6 +149,16 @@ fn listen(core: &Weak<Core>, listener: &Listener, shared: &Mutex<Connections>) {
     }
 }
 
+/// A state that a reader may see.
+struct Decided {
+    /// All at or below is decided.
+    timestamp: Timestamp,
+    /// All that had been acknowledged is at or below.
+    is_current: bool,
+    /// The blocks that hold it had been opened by then.
+    opened_by: Timestamp,
+}
+
 /// Serves a reader until it goes.
 fn serve(core: &Weak<Core>, mut stream: Stream) -> io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
@@ -186,13 +196,14 @@ impl Core {
         }
         let hold = self.store.holds().begin();
         match self.decided() {
-            Ok((timestamp, opened_by)) => {
+            Ok(Decided { timestamp, is_current, opened_by }) => {
                 self.store.holds().narrow(hold, opened_by);
                 let dead = self.store.dead_blocks(timestamp);
                 self.store.holds().leave_out(hold, timestamp, &dead);
                 let since = self.registry.clock().elapsed();
                 self.admitted.lock().push(Admitted { hold, process, since });
-                Some((hold, Beside { timestamp, opened_by, dead: dead.into_iter().collect() }))
+                let dead = dead.into_iter().collect();
+                Some((hold, Beside { timestamp, is_current, opened_by, dead }))
             }
             Err(_) => {
                 self.end_hold(hold);
@@ -201,15 +212,13 @@ impl Core {
         }
     }
 
-    /// Up to where all is decided, and durable, and recorded; and until when the
-    /// blocks had been opened that hold it.
-    fn decided(&self) -> Result<(Timestamp, Timestamp)> {
+    /// Up to where all is decided, and durable, and recorded.
+    fn decided(&self) -> Result<Decided> {
         if self.store.is_unchanged() {
             let closed = self.store.durable_watermark();
-            return Ok((closed, closed));
+            return Ok(Decided { timestamp: closed, is_current: true, opened_by: closed });
         }
-        let (permit, timestamp) = self.enter(Begin::SafeReader)?;
-        self.leave(permit);
+        let (timestamp, is_current) = self.settled()?;
         // Contents at or below the timestamp have been written by now.
         let opened_by = self.after_now();
         let began = self.registry.clock().elapsed();
@@ -222,7 +231,23 @@ impl Core {
             self.leave(permit);
             self.registry.clock().sleep(Duration::from_millis(1));
         }
-        Ok((timestamp, opened_by))
+        Ok(Decided { timestamp, is_current, opened_by })
+    }
+
+    /// A safe snapshot, and whether it shows all that was acknowledged before the call. It waits a moment for
+    /// those who were writing then.
+    fn settled(&self) -> Result<(Timestamp, bool)> {
+        let clock = self.registry.clock();
+        let (called, began) = (self.registry.now(), clock.elapsed());
+        loop {
+            let (permit, timestamp) = self.enter(Begin::SafeReader)?;
+            self.leave(permit);
+            let is_current = Registry::shows_all(timestamp, called);
+            if is_current || clock.elapsed().saturating_sub(began) >= WAIT_FOR_WRITERS {
+                return Ok((timestamp, is_current));
+            }
+            clock.sleep(Duration::from_millis(1));
+        }
     }
 
     /// Above the time at which any block has been opened.

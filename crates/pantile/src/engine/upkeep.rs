@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use pantile_base::Timestamp;
-use pantile_cc::Clock;
+use pantile_cc::{Clock, Open};
 use pantile_media::MediumExt;
 use pantile_reclaim::Debt;
 
@@ -107,9 +107,11 @@ impl Core {
         let share = self.options.exclusive.space_left;
         if share > 0.0 {
             let (room, limit) = self.store.room();
-            let age = self.registry.now().tick().saturating_sub(self.registry.watermark().tick());
             let is_little = (room as f64) < limit as f64 * share;
-            self.stage.clear(is_little && Clock::duration(age) >= LONG);
+            // The watermark may be old although nobody has run for long.
+            let now = self.registry.now().tick();
+            let is_long = |open: Open| Clock::duration(now.saturating_sub(open.reads_at.tick())) >= LONG;
+            self.stage.clear(is_little && self.registry.open().any(is_long));
         }
     }
 

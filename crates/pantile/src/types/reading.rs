@@ -22,6 +22,9 @@ pub(crate) struct Reading {
 
 /// How long either side waits for the other to say something that takes no work.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a reader waits for transactions that were writing when it came. What has been committed beside one that goes on it
+/// does not see.
+pub(crate) const WAIT_FOR_WRITERS: Duration = Duration::from_millis(100);
 /// Between two looks at what cannot be waited for.
 pub(crate) const PAUSE: Duration = Duration::from_millis(10);
 
@@ -30,9 +33,9 @@ pub(crate) const SCANNED: &[u8] = b".";
 
 /// Says what may be read.
 pub(crate) fn write_beside(beside: &Beside, out: &mut impl Write) -> io::Result<()> {
-    let Beside { timestamp, opened_by, dead } = beside;
-    let mut bytes = Vec::with_capacity(24 + BlockRef::BYTES * dead.len());
-    for number in [timestamp.get(), opened_by.get(), dead.len() as u64] {
+    let Beside { timestamp, is_current, opened_by, dead } = beside;
+    let mut bytes = Vec::with_capacity(32 + BlockRef::BYTES * dead.len());
+    for number in [timestamp.get(), u64::from(*is_current), opened_by.get(), dead.len() as u64] {
         bytes.extend(number.to_le_bytes());
     }
     dead.iter().for_each(|block| bytes.extend(block.to_bytes()));
@@ -40,9 +43,9 @@ pub(crate) fn write_beside(beside: &Beside, out: &mut impl Write) -> io::Result<
 }
 
 fn read_beside(from: &mut impl Read) -> io::Result<Beside> {
-    let mut numbers = [[0; 8]; 3];
+    let mut numbers = [[0; 8]; 4];
     numbers.iter_mut().try_for_each(|number| from.read_exact(number))?;
-    let [timestamp, opened_by, dead] = numbers.map(u64::from_le_bytes);
+    let [timestamp, is_current, opened_by, dead] = numbers.map(u64::from_le_bytes);
     let mut from = io::BufReader::new(from);
     let mut block = || {
         let mut bytes = [0; BlockRef::BYTES];
@@ -50,7 +53,7 @@ fn read_beside(from: &mut impl Read) -> io::Result<Beside> {
     };
     let dead = (0..dead).map(|_| block()).collect::<io::Result<_>>()?;
     let [timestamp, opened_by] = [timestamp, opened_by].map(Timestamp::from_raw);
-    Ok(Beside { timestamp, opened_by, dead })
+    Ok(Beside { timestamp, is_current: is_current != 0, opened_by, dead })
 }
 
 /// A reader's connection.

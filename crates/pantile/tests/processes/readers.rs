@@ -7,15 +7,16 @@ use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use pantile::stats::PageReader;
-use pantile::tools::watch;
+use pantile::tools::{BackupOptions, watch};
 use pantile::{
     Database, Durability, Error, Options, Range, Row, Table, TableChange, TableDef, Transaction, Type,
 };
 use pantile_base::sync::thread;
-use pantile_testkit::{ScratchDir, await_that, fails};
+use pantile_testkit::{SaysDone, ScratchDir, await_that, fails};
 
 const WRITER: &str = "PANTILE_TEST_WRITER";
 const READER: &str = "PANTILE_TEST_READER";
@@ -313,6 +314,58 @@ fn readers_see_what_was_committed_before_them() {
         assert_eq!(reader.table("bank").expect("table").columns().len(), 4 + n as usize);
         open.rollback();
     }
+}
+
+/// What was committed beside a transaction that goes on writing is not in what a reader saves, and so it is said.
+/// Transactions that end soon are waited for.
+#[test]
+fn a_backup_beside_another_process_says_what_it_misses() {
+    let (place, copies) = (ScratchDir::new(), ScratchDir::new());
+    let db = Database::open(place.path()).expect("open");
+    fill(&db);
+    let bank = bank(&db);
+    let back_up = |name: &str| {
+        let reader = Database::open_read_only(place.path()).expect("open");
+        let report = reader.backup_to(copies.path().join(name), &BackupOptions::new()).expect("back up");
+        let copy = Database::open_read_only(copies.path().join(name)).expect("open");
+        (report, state(&reader), state(&copy))
+    };
+    let mut long = db.begin().expect("begin");
+    long.delete(&bank, &[0u32.into()]).expect("delete");
+    let before = state(&db);
+    shift(&db, &bank, 1);
+    let after = state(&db);
+    assert_ne!(before, after);
+    let (report, read, copied) = back_up("beside");
+    assert!(!report.is_current && report.timestamp < long.timestamp(), "{report:?}");
+    assert_eq!((&read, &copied), (&before, &before));
+    long.rollback();
+    let (report, read, copied) = back_up("afterwards");
+    assert!(report.is_current, "{report:?}");
+    assert_eq!((&read, &copied), (&after, &after));
+    // One is always writing, and none for long.
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let _over = SaysDone(&over);
+        for n in 0..2u32 {
+            let (db, bank, over) = (&db, &bank, &over);
+            scope.spawn(move || {
+                while !over.load(Ordering::Relaxed) {
+                    let mut short = db.begin().expect("begin");
+                    short.delete(bank, &[n.into()]).expect("delete");
+                    thread::sleep(Duration::from_millis(5));
+                    short.rollback();
+                }
+            });
+        }
+        // A busy machine may stop one of them for long.
+        let mut backups = (0..100).map(|n| back_up(&format!("busy {n}")));
+        let is_current = backups.any(|(report, _, copied)| {
+            assert_eq!(copied, after);
+            report.is_current
+        });
+        assert!(is_current);
+    });
 }
 
 /// A child that is forked keeps sockets until it runs its program, also that of a

@@ -52,18 +52,18 @@ pub(super) enum Earlier {
     Nothing,
 }
 
-/// Adds to a store in the directory `part` what `txn` sees and is not held, and
+/// Adds to a store in the directory `part` what `txn` sees, committed up to `moment`, and is not held, and
 /// notes what is held and `txn` does not see. Closes the store.
 pub(super) fn copy(
     db: &Database,
-    txn: Transaction,
+    (txn, moment): (Transaction, Timestamp),
     (store, part): (Store, &Path),
     held: &Held,
     options: &BackupOptions,
     done: &mut BackupProgress,
 ) -> Result<Copied> {
-    let (tables, timestamp) = (tables(db, &txn)?, txn.timestamp());
-    if held.highest > timestamp {
+    let tables = tables(db, &txn)?;
+    if held.highest > moment {
         return Ok(Copied::NotOurs);
     }
     let ahead = SyncAhead::default();
@@ -77,6 +77,7 @@ pub(super) fn copy(
             let copy = Copy {
                 db,
                 txn,
+                moment,
                 held,
                 store: &store,
                 part,
@@ -98,7 +99,7 @@ pub(super) fn copy(
     let copied = outcome.into_inner().expect("the first share was done")?;
     if copied == Copied::All {
         // Nothing in the copy is later, so all of it has been decided (I-8, I-9).
-        store.record_closed(store.sample(timestamp)).map_err(|error| target_error(error, part))?;
+        store.record_closed(store.sample(moment)).map_err(|error| target_error(error, part))?;
     }
     Ok(copied)
 }
@@ -192,6 +193,7 @@ pub(super) fn target_error(error: StoreError, part: &Path) -> Error {
 struct Copy<'c> {
     db: &'c Database,
     txn: &'c Transaction,
+    moment: Timestamp,
     held: &'c Held,
     store: &'c Store,
     part: &'c Path,
@@ -292,7 +294,7 @@ impl<'c> Copy<'c> {
         if self.batch.is_empty() {
             return Ok(());
         }
-        let at = self.txn.timestamp();
+        let at = self.moment;
         let mut addresses = Vec::with_capacity(self.batch.len());
         let contents = self.batch.iter().copied();
         let appended = self.store.append(0, Urgency::Write, contents, || at, &mut addresses);

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use pantile_base::Timestamp;
 use pantile_base::sync::Instant;
+use pantile_cc::Registry;
 
 use crate::api::database::Database;
 use crate::transactions::transaction::Transaction;
@@ -137,8 +138,9 @@ impl Database {
                 target.keep(goes_on);
                 return Err(cancelled);
             }
-            let (timestamp, mut copied) = (txn.timestamp(), BackupProgress::default());
-            let outcome = copy::copy(self, txn, (store, target.part()), &held, options, &mut copied);
+            let (timestamp, mut copied) = (self.moment_of(&txn), BackupProgress::default());
+            let outcome =
+                copy::copy(self, (txn, timestamp), (store, target.part()), &held, options, &mut copied);
             target.keep(goes_on || copied.bytes > 0);
             match outcome {
                 Ok(Copied::All) => return Ok(Made { timestamp, is_current, increment, copied }),
@@ -157,18 +159,32 @@ impl Database {
         }
     }
 
+    /// The moment that a transaction sees, in the time of those who write.
+    fn moment_of(&self, txn: &Transaction) -> Timestamp {
+        let options = &self.core.options;
+        match options.beside() {
+            Some(beside) => beside.timestamp,
+            // The clock of the next process that writes starts there.
+            None if options.is_read_only() => self.core.registry.start(),
+            None => txn.timestamp(),
+        }
+    }
+
     /// A safe snapshot, and whether it sees every commit that has been
     /// acknowledged. It is below all running writers, so this waits for those
     /// that began before the call, at most for `limit`; for as long, too, if it is
-    /// not above `held`.
+    /// not above `held`. What is open to be read stays as it was when it was opened.
     fn begin_backup(&self, limit: Duration, held: Timestamp) -> Result<(Transaction, bool)> {
         let registry = &self.core.registry;
-        let called = registry.after_all();
-        let began = registry.clock().elapsed();
+        let (called, began) = (registry.now(), registry.clock().elapsed());
+        let opened_current = self.core.options.beside().is_none_or(|beside| beside.is_current);
         loop {
             let named = TransactionOptions::new().safe_snapshot().name("backup");
             let txn = self.begin_with(named)?.past_the_cache();
-            let is_current = txn.timestamp() >= called;
+            if self.core.options.is_read_only() {
+                return Ok((txn, opened_current));
+            }
+            let is_current = Registry::shows_all(txn.timestamp(), called);
             if is_current && txn.timestamp() >= held
                 || registry.clock().elapsed().saturating_sub(began) >= limit
             {

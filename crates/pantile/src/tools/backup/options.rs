@@ -193,7 +193,8 @@ pub struct BackupReport {
     pub timestamp: Timestamp,
     /// Whether every commit that was acknowledged before the call is in it. If a
     /// writer ran for longer than [`BackupOptions::wait`], those beside it may
-    /// not be.
+    /// not be. Of a database that is
+    /// [open to be read](crate::Options::open_read_only): before that was opened.
     pub is_current: bool,
     /// Tables of the backup.
     pub tables: u64,
