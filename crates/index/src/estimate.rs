@@ -84,7 +84,7 @@ impl<L: Layout> Tree<L> {
 
     /// A child and its version.
     fn child_at(&self, node: Node<'_>, version: u64, n: usize) -> Option<(Node<'_>, u64)> {
-        let child = self.child(node, version, n)?;
+        let child = self.child(node, version, n, |_, _, addr| self.layout.prefetch(addr))?;
         let of_child = child.version();
         // The node was still its parent's child when its version was taken.
         node.unchanged(version).then_some((child, of_child))

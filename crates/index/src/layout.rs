@@ -6,6 +6,14 @@ use crate::arena::Class;
 use crate::batch::Batch;
 use crate::node::{Locked, Node, Side};
 
+/// Where a key is likely to be in a leaf.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Guess {
+    pub(crate) place: usize,
+    /// All keys are there that there is room for between the ends of the leaf.
+    pub(crate) is_sure: bool,
+}
+
 /// Where a key is in a node, or where it would be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Slot {
@@ -74,15 +82,17 @@ pub(crate) trait Layout: Copy + Send + Sync + 'static {
     /// Prefetches the line of the leaf at `addr` that says what range it covers.
     fn prefetch_leaf_header(&self, addr: usize);
 
-    /// Where in a leaf, whose header is there, `key` is likely to be. Only the functions below
-    /// know what that says.
-    fn guess(&self, leaf: Node<'_>, key: &[u64]) -> Option<usize>;
+    /// Prefetches the lines in which `key` will be looked for in the leaf at `addr`, child `i` of `parent`.
+    fn prefetch_child(&self, parent: Node<'_>, i: usize, addr: usize, key: &[u64]);
+
+    /// Where in a leaf, whose header is there, `key` is likely to be.
+    fn guess(&self, leaf: Node<'_>, key: &[u64]) -> Option<Guess>;
 
     /// Prefetches the lines in which [`Layout::find_guess`] looks.
-    fn prefetch_guess(&self, leaf: Node<'_>, guess: Option<usize>);
+    fn prefetch_guess(&self, leaf: Node<'_>, guess: Option<Guess>);
 
     /// Finds `key` in a leaf, first where it was guessed to be.
-    fn find_guess(&self, leaf: Node<'_>, key: &[u64], guess: Option<usize>) -> Slot;
+    fn find_guess(&self, leaf: Node<'_>, key: &[u64], guess: Option<Guess>) -> Slot;
 
     /// The number of entries in the node.
     fn count(&self, node: Node<'_>) -> usize;

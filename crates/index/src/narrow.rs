@@ -6,7 +6,7 @@ use pantile_base::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::arena::Class;
 use crate::batch::Batch;
-use crate::layout::{Content, Layout, Slot};
+use crate::layout::{Content, Guess, Layout, Slot};
 use crate::node::{HEADER, HIGH, LOW, Locked, META, Node, Side, prefetch};
 use crate::search::{copy_in, lower_bound, shift_down, shift_up, upper_bound};
 
@@ -38,7 +38,23 @@ fn values(node: Node<'_>) -> &[AtomicU64] {
     &node.words()[VALUES..VALUES + CAPACITY]
 }
 
+/// Where the window around a place begins.
+#[inline(always)]
+fn window_at(place: usize) -> usize {
+    place.saturating_sub(WINDOW / 2).min(CAPACITY - WINDOW)
+}
+
 impl Narrow {
+    /// How many keys there can be below `key` and below `high`, from `low` on, if these are not more than `most`.
+    #[inline(always)]
+    fn room(low: u64, high: u64, key: u64, most: u64) -> Option<(usize, usize)> {
+        // What is left of a word behind shorter columns is zeros, and does not count.
+        let unit = (low | high | key).trailing_zeros();
+        let width = high.wrapping_sub(low).wrapping_shr(unit);
+        let from_low = key.wrapping_sub(low).wrapping_shr(unit);
+        (from_low < width && width <= most).then_some((from_low as usize, width as usize))
+    }
+
     /// Whether a leaf that is bounded on both sides covers a key.
     #[inline(always)]
     fn is_between_fences(leaf: Node<'_>, key: u64) -> bool {
@@ -76,33 +92,61 @@ impl Layout for Narrow {
     }
 
     #[inline(always)]
-    fn guess(&self, leaf: Node<'_>, key: &[u64]) -> Option<usize> {
-        let (low, count) = (leaf.get(LOW), self.count(leaf) as u64);
-        let (width, from_low) = (leaf.get(HIGH).wrapping_sub(low), key[0].wrapping_sub(low));
-        if !leaf.is_bounded() || width > SPARSE * count || from_low >= width {
-            return None;
+    fn prefetch_child(&self, parent: Node<'_>, i: usize, addr: usize, key: &[u64]) {
+        // Between these separators there is no room for more keys than a leaf takes, and most likely all are there.
+        if let Some(before) = i.checked_sub(1)
+            && i < self.count(parent)
+            && let [low, high] = [before, i].map(|at| keys(parent)[at].load(Relaxed))
+            && let Some((place, _)) = Self::room(low, high, key[0], CAPACITY as u64)
+        {
+            prefetch(addr, HEADER / 8);
+            for part in [KEYS, VALUES] {
+                // Some below may be missing.
+                prefetch(addr.wrapping_add((part + place.saturating_sub(WINDOW / 2)) * 8), 1);
+                prefetch(addr.wrapping_add((part + place) * 8), 1);
+            }
+            return;
         }
-        // All are small: a division of halves of a word takes less time on many processors.
-        let likely = (from_low as u32 * count as u32 / width as u32) as usize;
-        Some(likely.saturating_sub(WINDOW / 2).min(CAPACITY - WINDOW))
+        self.prefetch(addr);
     }
 
     #[inline(always)]
-    fn prefetch_guess(&self, leaf: Node<'_>, guess: Option<usize>) {
-        let Some(start) = guess else {
+    fn guess(&self, leaf: Node<'_>, key: &[u64]) -> Option<Guess> {
+        if !leaf.is_bounded() {
+            return None;
+        }
+        let count = self.count(leaf);
+        let (from_low, width) = Self::room(leaf.get(LOW), leaf.get(HIGH), key[0], SPARSE * count as u64)?;
+        // Both are small: a division of halves of a word takes less time on many processors.
+        let evenly = || (from_low as u32 * count as u32 / width as u32) as usize;
+        let is_sure = width == count;
+        Some(Guess { place: if is_sure { from_low } else { evenly() }, is_sure })
+    }
+
+    #[inline(always)]
+    fn prefetch_guess(&self, leaf: Node<'_>, guess: Option<Guess>) {
+        let Some(Guess { place, is_sure }) = guess else {
             return self.prefetch(leaf.words().as_ptr().addr());
         };
         for words in [keys(leaf), values(leaf)] {
-            let window = &words[start.min(CAPACITY - WINDOW)..][..WINDOW];
-            prefetch(ptr::from_ref(&window[0]).addr(), 1);
-            prefetch(ptr::from_ref(&window[WINDOW - 1]).addr(), 1);
+            if is_sure {
+                prefetch(ptr::from_ref(&words[place % CAPACITY]).addr(), 1);
+            } else {
+                let window = &words[window_at(place)..][..WINDOW];
+                prefetch(ptr::from_ref(&window[0]).addr(), 1);
+                prefetch(ptr::from_ref(&window[WINDOW - 1]).addr(), 1);
+            }
         }
     }
 
     #[inline(always)]
-    fn find_guess(&self, leaf: Node<'_>, key: &[u64], guess: Option<usize>) -> Slot {
-        if let Some(start) = guess {
-            let start = start.min(CAPACITY - WINDOW);
+    fn find_guess(&self, leaf: Node<'_>, key: &[u64], guess: Option<Guess>) -> Slot {
+        if let Some(Guess { place, .. }) = guess {
+            let place = place % CAPACITY;
+            if keys(leaf)[place].load(Relaxed) == key[0] {
+                return Slot { pos: place, found: true };
+            }
+            let start = window_at(place);
             let window = &keys(leaf)[start..][..WINDOW];
             let at = lower_bound(window, key[0]);
             if let Some(word) = window.get(at)

@@ -139,9 +139,15 @@ impl<L: Layout> Tree<L> {
 
     /// Child `i`, if `node` is still at `version`.
     #[inline(always)]
-    pub(crate) fn child(&self, node: Node<'_>, version: u64, i: usize) -> Option<Node<'_>> {
+    pub(crate) fn child(
+        &self,
+        node: Node<'_>,
+        version: u64,
+        i: usize,
+        prefetch: impl Fn(Node<'_>, usize, usize),
+    ) -> Option<Node<'_>> {
         let addr = self.child_word(node, i);
-        self.layout.prefetch(addr);
+        prefetch(node, i, addr);
         // SAFETY: the version is checked after the read (I2).
         node.unchanged(version).then(|| unsafe { self.node(addr) })
     }
@@ -157,12 +163,23 @@ impl<L: Layout> Tree<L> {
     /// the child that `pick` returns. Returns `None` if a writer interfered.
     #[inline(always)]
     pub(crate) fn descend(&self, level: usize, pick: impl Fn(Node<'_>) -> usize) -> Option<Path<'_>> {
+        self.descend_by(level, pick, |_, _, addr| self.layout.prefetch(addr))
+    }
+
+    /// The same. `prefetch` is called with a node, the number of a child and its address.
+    #[inline(always)]
+    fn descend_by(
+        &self,
+        level: usize,
+        pick: impl Fn(Node<'_>) -> usize,
+        prefetch: impl Fn(Node<'_>, usize, usize),
+    ) -> Option<Path<'_>> {
         let mut node = self.root();
         let mut version = node.version();
         let mut parent = None;
         while node.level() > level {
             let i = pick(node);
-            let child = self.child(node, version, i)?;
+            let child = self.child(node, version, i, &prefetch)?;
             let child_version = child.version();
             // The node was still its parent's child when its version was taken.
             if !node.unchanged(version) {
@@ -228,14 +245,25 @@ impl<L: Layout> Tree<L> {
     /// leaf's read mark to it.
     #[inline]
     pub(crate) fn get(&self, key: &[u64], mark: Option<u64>) -> Option<u64> {
-        self.at_leaf(key, |Path { node, version, .. }| {
-            let slot = self.layout.find(node, key);
-            let value = slot.found.then(|| self.layout.value(node, slot.pos));
-            if let (None, Some(mark)) = (value, mark) {
-                node.raise_mark(mark);
+        let prefetch = |parent: Node<'_>, i, addr| match parent.level() {
+            1 => self.layout.prefetch_child(parent, i, addr, key),
+            _ => self.layout.prefetch(addr),
+        };
+        let mut backoff = Backoff::default();
+        loop {
+            let path = self.descend_by(0, |node| self.covering(node, key), prefetch);
+            if let Some(Path { node, version, .. }) = path {
+                let slot = self.layout.find_guess(node, key, self.layout.guess(node, key));
+                let value = slot.found.then(|| self.layout.value(node, slot.pos));
+                if let (None, Some(mark)) = (value, mark) {
+                    node.raise_mark(mark);
+                }
+                if node.unchanged(version) {
+                    return value;
+                }
             }
-            node.unchanged(version).then_some(value)
-        })
+            backoff.wait();
+        }
     }
 
     /// The read mark of the leaf that covers `key`.

@@ -14,6 +14,12 @@ fn dense(rng: &mut Random) -> Key {
     vec![rng.below(4000)]
 }
 
+/// Keys of columns that are shorter than a word, and some between them.
+fn units(rng: &mut Random) -> Key {
+    let between = if rng.below(30) == 0 { 1 << rng.below(24) } else { 0 };
+    vec![rng.below(4000) << 24 | between]
+}
+
 fn sparse(rng: &mut Random) -> Key {
     let few = rng.below(2000);
     vec![if few == 0 { u64::MAX } else { mix(few) }]
@@ -34,8 +40,9 @@ fn long(rng: &mut Random) -> Key {
     (0..len).map(|i| if i < shared { 7 } else { seed.word() }).collect()
 }
 
-const SOURCES: [(&str, usize, KeySource); 5] = [
+const SOURCES: [(&str, usize, KeySource); 6] = [
     ("dense", 1, dense),
+    ("units", 1, units),
     ("sparse", 1, sparse),
     ("composite", 3, composite),
     ("strings", 6, strings),
