@@ -65,7 +65,7 @@ fn the_first_safe_snapshot_is_above_everything_found() {
 
 /// What was acknowledged is in a safe snapshot also while another transaction is just beginning, and what that one
 /// writes is not. Found as scans of no rows: in a database that had just been opened (seed 56 of random options,
-/// once), and after the first commit (money that is moved, 9 of 1,000 runs on a busy machine).
+/// once), and after the first commit (money that is moved, 9 of 1,060 runs on a busy machine).
 #[test]
 fn a_safe_snapshot_beside_one_that_begins_shows_what_was_acknowledged() {
     for skew in [Duration::ZERO, Duration::from_micros(1)] {

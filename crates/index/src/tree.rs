@@ -230,10 +230,21 @@ impl<L: Layout> Tree<L> {
     /// Calls `attempt` with the leaf that covers `key` until it returns a
     /// result.
     #[inline(always)]
-    fn at_leaf<'a, R>(&'a self, key: &[u64], mut attempt: impl FnMut(Path<'a>) -> Option<R>) -> R {
+    fn at_leaf<'a, R>(&'a self, key: &[u64], attempt: impl FnMut(Path<'a>) -> Option<R>) -> R {
+        self.at_leaf_by(key, |_, _, addr| self.layout.prefetch(addr), attempt)
+    }
+
+    /// The same. `prefetch` is called as by [`Tree::descend_by`].
+    #[inline(always)]
+    fn at_leaf_by<'a, R>(
+        &'a self,
+        key: &[u64],
+        prefetch: impl Fn(Node<'_>, usize, usize),
+        mut attempt: impl FnMut(Path<'a>) -> Option<R>,
+    ) -> R {
         let mut backoff = Backoff::default();
         loop {
-            let path = self.descend(0, |node| self.covering(node, key));
+            let path = self.descend_by(0, |node| self.covering(node, key), &prefetch);
             if let Some(result) = path.and_then(&mut attempt) {
                 return result;
             }
@@ -249,21 +260,14 @@ impl<L: Layout> Tree<L> {
             1 => self.layout.prefetch_child(parent, i, addr, key),
             _ => self.layout.prefetch(addr),
         };
-        let mut backoff = Backoff::default();
-        loop {
-            let path = self.descend_by(0, |node| self.covering(node, key), prefetch);
-            if let Some(Path { node, version, .. }) = path {
-                let slot = self.layout.find_guess(node, key, self.layout.guess(node, key));
-                let value = slot.found.then(|| self.layout.value(node, slot.pos));
-                if let (None, Some(mark)) = (value, mark) {
-                    node.raise_mark(mark);
-                }
-                if node.unchanged(version) {
-                    return value;
-                }
+        self.at_leaf_by(key, prefetch, |Path { node, version, .. }| {
+            let slot = self.layout.find_guess(node, key, self.layout.guess(node, key));
+            let value = slot.found.then(|| self.layout.value(node, slot.pos));
+            if let (None, Some(mark)) = (value, mark) {
+                node.raise_mark(mark);
             }
-            backoff.wait();
-        }
+            node.unchanged(version).then_some(value)
+        })
     }
 
     /// The read mark of the leaf that covers `key`.

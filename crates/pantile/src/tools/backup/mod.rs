@@ -177,15 +177,16 @@ impl Database {
     fn begin_backup(&self, limit: Duration, held: Timestamp) -> Result<(Transaction, bool)> {
         let registry = &self.core.registry;
         let (called, began) = (registry.now(), registry.clock().elapsed());
-        let opened_current = self.core.options.beside().is_none_or(|beside| beside.is_current);
+        let options = &self.core.options;
         loop {
             let named = TransactionOptions::new().safe_snapshot().name("backup");
             let txn = self.begin_with(named)?.past_the_cache();
-            if self.core.options.is_read_only() {
-                return Ok((txn, opened_current));
-            }
-            let is_current = Registry::shows_all(txn.timestamp(), called);
+            let is_current = match options.beside() {
+                Some(beside) => beside.is_current,
+                None => Registry::shows_all(txn.timestamp(), called),
+            };
             if is_current && txn.timestamp() >= held
+                || options.is_read_only()
                 || registry.clock().elapsed().saturating_sub(began) >= limit
             {
                 return Ok((txn, is_current));
