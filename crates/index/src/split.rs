@@ -4,8 +4,9 @@ use crate::batch::Batch;
 use crate::directory::Span;
 use crate::layout::{Content, Layout};
 use crate::node::{Locked, Node, Side};
-use crate::search::separator;
+use crate::search::{common_prefix, separator};
 use crate::tree::{Step, Tree};
+use std::ops::Range;
 
 /// After this many inserts, each right behind the one before, a node counts as
 /// being filled in key order.
@@ -53,23 +54,23 @@ impl<L: Layout> Tree<L> {
             return;
         };
         if !self.split_child(&parent, step.child, &node, key) {
+            let version = parent.next_version();
             drop((node, parent));
-            self.split_inner(key, step.node.level());
+            self.split_inner(key, step.node, version);
         }
     }
 
-    /// Makes room in the inner node at `level` that covers `key`.
-    fn split_inner(&self, key: &[u64], level: usize) {
-        let Some(path) = self.descend(level, |node| self.covering(node, key)) else {
+    /// Makes room in an inner node that covers `key`, unless it has been changed since it had this
+    /// version: then there may be room. How full it is would not tell that it has none. A separator
+    /// without the words that all others begin with can double what they take.
+    fn split_inner(&self, key: &[u64], full: Node<'_>, version: u64) {
+        let Some(path) = self.descend(full.level(), |node| self.covering(node, key)) else {
             return;
         };
-        let Some(node) = path.node.lock_if(path.version) else {
+        if path.node.addr() != full.addr() || path.version != version {
             return;
-        };
-        let entries = self.entries(*node);
-        let range = 0..entries.len();
-        let half_full = self.layout.cost(&Content::inner(&entries, range)) > self.layout.budget() / 2;
-        if node.level() == level && half_full {
+        }
+        if let Some(node) = path.node.lock_if(version) {
             self.split(path.parent, node, key);
         }
     }
@@ -147,7 +148,12 @@ impl<L: Layout> Tree<L> {
         let inside = |&at: &usize| at == pos || (1..halves.entries.len()).contains(&at);
         let mut cuts = near.filter(inside).map(|at| cut_at(halves, at, pos, key));
         let cut = cuts.find(|cut| self.fits(halves, cut));
-        cut.unwrap_or_else(|| cut_at(halves, middle(&halves.entries), pos, key))
+        cut.unwrap_or_else(|| {
+            let cut = cut_at(halves, middle(&halves.entries), pos, key);
+            // While the tree is whole.
+            assert!(self.fits(halves, &cut), "half of the entries are more than a node takes");
+            cut
+        })
     }
 
     fn fits(&self, halves: &Halves, cut: &Cut) -> bool {
@@ -171,10 +177,13 @@ fn cut_at(halves: &Halves, at: usize, pos: usize, key: &[u64]) -> Cut {
     Cut { at, separator: separator.to_vec() }
 }
 
-/// The position that has half of the entries before it, by size.
+/// The position that has half of the entries before it, by the words that a node takes for them. It has those once
+/// with which all keys begin.
 fn middle(entries: &Batch) -> usize {
     let len = entries.len();
-    let size = |range| entries.key_words(&range) + 3 * range.len();
+    let first = entries.key(0);
+    let shared = common_prefix(first, entries.key(len - 1)).min(first.len() - 1);
+    let size = |range: Range<usize>| entries.key_words(&range) + 3 * range.len() - shared * range.len();
     let half = size(0..len) / 2;
     let mut at = len / 2;
     while at > 1 && size(0..at) > half {

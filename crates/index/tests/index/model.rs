@@ -40,13 +40,36 @@ fn long(rng: &mut Random) -> Key {
     (0..len).map(|i| if i < shared { 7 } else { seed.word() }).collect()
 }
 
-const SOURCES: [(&str, usize, KeySource); 6] = [
+/// Many keys that begin alike, in few groups.
+fn groups(rng: &mut Random) -> Key {
+    let group = rng.below(5);
+    let mut key = vec![group / 2; [3, 6, 12, 1, 0][group as usize]];
+    key.extend([rng.below(5_000), group]);
+    key
+}
+
+/// Keys that begin alike, for long, and go on for long or not.
+fn uneven(rng: &mut Random) -> Key {
+    let mut key = vec![7; 300];
+    match rng.below(2) {
+        0 => key.push(2 + rng.below(400)),
+        _ => {
+            key.resize(301 + 20 * rng.below(4) as usize, 0);
+            key.push(1 + rng.below(20));
+        }
+    }
+    key
+}
+
+const SOURCES: [(&str, usize, KeySource); 8] = [
     ("dense", 1, dense),
     ("units", 1, units),
     ("sparse", 1, sparse),
     ("composite", 3, composite),
     ("strings", 6, strings),
     ("long", 384, long),
+    ("groups", 14, groups),
+    ("uneven", 384, uneven),
 ];
 
 fn bound(rng: &mut Random, source: KeySource) -> Bound<Key> {
@@ -173,6 +196,44 @@ fn ordered_inserts_match_a_map() {
             check(&index, &model);
         }
     }
+}
+
+fn insert(index: &Index, model: &mut Model, key: Key) {
+    assert_eq!(index.insert(&key, 1, 0), Insert::Inserted);
+    model.insert(key, 1);
+}
+
+/// A separator that does not begin as all others do costs more than a node has room for, although that is half
+/// empty.
+#[test]
+fn a_key_unlike_all_others_finds_room() {
+    let most = if cfg!(miri) { 50 } else { 6_000 };
+    for words in [3, 6, 12, 40] {
+        for n in (40..most).step_by(150) {
+            let (index, mut model) = (new_index(words + 1), Model::new());
+            for i in 0..n {
+                insert(&index, &mut model, [&vec![1; words][..], &[i]].concat());
+            }
+            for unlike in [2, 0] {
+                insert(&index, &mut model, [&[unlike][..], &vec![0; words]].concat());
+            }
+            check(&index, &model);
+        }
+    }
+}
+
+/// Half of the keys, counted with the words with which all begin, would not fit into a node.
+#[test]
+fn halves_of_long_and_short_keys_fit() {
+    let (index, mut model) = (new_index(384), Model::new());
+    let begins = vec![7; 300];
+    let short = |n: u64| [&begins[..], &[n]].concat();
+    let long = |n: u64| [&begins[..], &[1], &[0; 81], &[n]].concat();
+    let long = (0..=40).rev().map(long);
+    for key in (0..=60).filter(|n| *n != 1).map(short).chain(long).chain((61..300).map(short)) {
+        insert(&index, &mut model, key);
+    }
+    check(&index, &model);
 }
 
 /// Inserts in order need one descent for a leaf, and not one for each key.
