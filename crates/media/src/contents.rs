@@ -128,7 +128,10 @@ impl Contents {
     pub fn sync_file(&self, file: &DataFile, also_records: bool) -> Result<(), MediumError> {
         self.counters.add(Count::Syncs, 1);
         let synced = if also_records { file.file().sync_all() } else { file.file().sync_data() };
-        synced.map_err(|error| self.failure.latch(format!("sync: {}", Explained(&error))))
+        synced.map_err(|error| {
+            self.directory.iter().for_each(|directory| directory.place().note_failed_sync());
+            self.failure.latch(format!("sync: {}", Explained(&error)))
+        })
     }
 
     /// [`Medium::shrink`](crate::Medium::shrink); `forget` is told how much is left.

@@ -11,12 +11,16 @@ use crate::reader_mark;
 use crate::zeros::write_zeros;
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes tried at once to find the place of a failed read.
 const PAGE_BYTES: u64 = 4096;
+
+/// Bytes that are written once more at a time.
+const AGAIN_BYTES: usize = 64 << 10;
 
 /// A data file that is open, and its path.
 #[derive(Debug)]
@@ -197,6 +201,34 @@ impl DataFile {
 
     fn punch(&self, offset: u64, len: u64) -> io::Result<()> {
         os::punch(&self.file, offset, len)
+    }
+
+    /// Writes the first `len` bytes once more, and syncs. After a failed sync the system shows bytes that the
+    /// device has not got, and no later sync writes them: it takes them for written.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(crate) fn write_again(&self, len: u64) -> io::Result<()> {
+        let mut from = 0;
+        for hole in os::holes(&self.file, len).into_iter().chain(std::iter::once(len..len)) {
+            self.write_part_again(from..hole.start, false)?;
+            // What is only in the system's memory may count as a hole.
+            self.write_part_again(hole.clone(), true)?;
+            from = hole.end;
+        }
+        self.file.sync_all()
+    }
+
+    fn write_part_again(&self, part: Range<u64>, without_zeros: bool) -> io::Result<()> {
+        let mut piece = vec![0; AGAIN_BYTES];
+        for at in part.clone().step_by(AGAIN_BYTES) {
+            let piece = &mut piece[..(part.end - at).min(AGAIN_BYTES as u64) as usize];
+            os::read_exact_at(&self.file, piece, at)?;
+            if !without_zeros || piece.iter().any(|byte| *byte != 0) {
+                self.write(piece, at)?;
+            }
+        }
+        Ok(())
     }
 
     /// Makes the system read `len` bytes at `offset` of this file, mapped at

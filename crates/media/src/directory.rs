@@ -7,7 +7,7 @@ use crate::files::leads_to;
 use crate::lock::{Lock, Sharing};
 use crate::map::{Map, MapOptions, Protection};
 use crate::os::{holder_of, sync_path};
-use crate::place::Place;
+use crate::place::{Place, UNSYNCED};
 use pantile_base::limits::GROWTH_BYTES;
 use std::fs::{self, File};
 use std::io;
@@ -68,7 +68,7 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// Opens the data file and locks it. It is left as it is.
+    /// Opens the data file and locks it. It is left as it is, or written once more after a failed sync (I-36).
     ///
     /// # Errors
     /// Those of [`FileMedium::open`](crate::FileMedium::open). What was made
@@ -93,6 +93,7 @@ impl Directory {
             if made.file.is_some() {
                 sync_directory(path)?;
             }
+            catch_up(&data, len, &name.join(UNSYNCED))?;
             Ok((len, Arc::new(Place::of(&data, name.join(DATA_FILE)))))
         });
         match looked_at {
@@ -307,6 +308,17 @@ fn permit(data_path: &Path, exists: bool, create: Create) -> Result<(), MediumEr
         (Create::MustBeNew, true) => Err(MediumError::Exists { path }),
         _ => Ok(()),
     }
+}
+
+/// Makes durable what a failed sync has left, if there is a note of one (I-36).
+fn catch_up(data: &DataFile, len: u64, note: &Path) -> Result<(), MediumError> {
+    if !note.exists() {
+        return Ok(());
+    }
+    data.write_again(len).map_err(|error| MediumError::at("write again", data.path(), error))?;
+    // If it stays, the next opening does so again.
+    let _ = fs::remove_file(note);
+    Ok(())
 }
 
 fn whole_pieces(data: &DataFile) -> Result<u64, MediumError> {

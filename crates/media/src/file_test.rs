@@ -1,13 +1,15 @@
 use super::*;
+use crate::place::UNSYNCED;
 use crate::unshared::Unshared;
 use crate::{DATA_FILE, MediumExt};
 use pantile_base::limits::{CHUNK_BYTES, GROWTH_BYTES};
 use pantile_testkit::SpaceGauge;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 fn with(durability: Durability) -> FileOptions {
     FileOptions { durability, ..FileOptions::default() }
@@ -55,6 +57,37 @@ fn a_failed_sync_stops_writers_for_good_and_no_reader() {
     let mut out = [0; 8];
     medium.get(0, &mut out).expect("readers go on");
     assert_eq!(&out, b"goodlost");
+}
+
+/// The system takes the pages of a failed sync for written, so that no later sync writes them.
+#[test]
+fn what_a_failed_sync_has_left_is_written_again() {
+    let place = tempfile::tempdir().expect("directory");
+    let (data, note) = (place.path().join(DATA_FILE), place.path().join(UNSYNCED));
+    let (medium, broken, _) = failing(place.path(), Durability::Sync);
+    medium.grow(2 * CHUNK_BYTES).expect("grow");
+    medium.put(0, b"good").expect("write");
+    medium.fence().expect("fence");
+    medium.give_back(CHUNK_BYTES, CHUNK_BYTES).expect("discard");
+    assert!(!note.exists());
+    broken.store(true, Ordering::SeqCst);
+    medium.put(4, b"left").expect("write");
+    medium.fence().expect_err("failed sync");
+    assert!(note.exists());
+    drop(medium);
+    let look = || fs::metadata(&data).expect("the file");
+    let taken = look().blocks();
+    for is_written in [true, false] {
+        let file = File::options().write(true).open(&data).expect("open");
+        file.set_modified(SystemTime::UNIX_EPOCH).expect("a time");
+        let medium = FileMedium::open(place.path(), with(Durability::Sync)).expect("open");
+        assert_eq!(look().modified().expect("a time") > SystemTime::UNIX_EPOCH, is_written);
+        assert!(!note.exists());
+        let mut out = [0; 8];
+        medium.get(0, &mut out).expect("read");
+        assert_eq!(&out, b"goodleft");
+        assert!(look().blocks() <= taken, "holes stay holes");
+    }
 }
 
 #[test]
@@ -146,7 +179,7 @@ fn the_limit_holds_and_a_full_medium_stays_as_it_was() {
         medium.grow(2 * CHUNK_BYTES).expect("grow");
         let path = medium.data_path().to_path_buf();
         drop(medium);
-        let len = std::fs::metadata(path).expect("file").len();
+        let len = fs::metadata(path).expect("file").len();
         assert_eq!(len, 2 * CHUNK_BYTES, "nothing is prepared beyond the limit");
     }
 }
@@ -175,10 +208,10 @@ fn one_opener_at_a_time() {
 fn a_truncated_file_is_refused_and_left_alone() {
     let place = tempfile::tempdir().expect("directory");
     let path = place.path().join(DATA_FILE);
-    std::fs::write(&path, b"not ours").expect("write");
+    fs::write(&path, b"not ours").expect("write");
     let error = FileMedium::open(place.path(), FileOptions::default()).expect_err("truncated");
     assert!(matches!(error, MediumError::Truncated { len: 8, .. }), "{error}");
-    assert_eq!(std::fs::read(&path).expect("read"), b"not ours");
+    assert_eq!(fs::read(&path).expect("read"), b"not ours");
 }
 
 #[test]
@@ -191,7 +224,7 @@ fn creation_is_as_asked() {
     assert!(!place.path().join("a").exists());
     let empty = FileMedium::open(place.path(), creating(Create::MustExist));
     assert!(matches!(empty, Err(MediumError::Missing { .. })));
-    assert_eq!(std::fs::read_dir(place.path()).expect("list").count(), 0, "left as it was");
+    assert_eq!(fs::read_dir(place.path()).expect("list").count(), 0, "left as it was");
     drop(FileMedium::open(&deep, creating(Create::MustBeNew)).expect("new"));
     drop(FileMedium::open(&deep, creating(Create::MustExist)).expect("there"));
     let again = FileMedium::open(&deep, creating(Create::MustBeNew));
@@ -202,10 +235,10 @@ fn creation_is_as_asked() {
 fn what_is_not_a_database_directory_is_refused() {
     let place = tempfile::tempdir().expect("directory");
     let file = place.path().join("file");
-    std::fs::write(&file, b"x").expect("write");
+    fs::write(&file, b"x").expect("write");
     let error = FileMedium::open(&file, FileOptions::default());
     assert!(matches!(error, Err(MediumError::NotADirectory { .. })));
-    std::fs::create_dir(place.path().join(DATA_FILE)).expect("directory");
+    fs::create_dir(place.path().join(DATA_FILE)).expect("directory");
     let error = FileMedium::open(place.path(), FileOptions::default());
     assert!(matches!(error, Err(MediumError::NotAFile { .. })));
 }
@@ -231,7 +264,7 @@ fn are_filled(medium: &FileMedium, bytes: [u8; 4]) -> bool {
 /// Bytes that the file has beyond what the medium takes: they are written with
 /// zeros ahead of their use.
 fn ahead(medium: &FileMedium) -> u64 {
-    std::fs::metadata(medium.data_path()).expect("the file is there").len() - medium.len()
+    fs::metadata(medium.data_path()).expect("the file is there").len() - medium.len()
 }
 
 #[test]
@@ -439,7 +472,7 @@ fn during_a_fence<R>(medium: &FileMedium, steps: &Barrier, during: impl FnOnce()
 /// What the system has been told about the mapping of a medium (`VmFlags` in
 /// `/proc/self/smaps`).
 fn advice(medium: &FileMedium) -> Vec<String> {
-    let maps = std::fs::read_to_string("/proc/self/smaps").expect("the system shows mappings");
+    let maps = fs::read_to_string("/proc/self/smaps").expect("the system shows mappings");
     let path = medium.data_path().to_str().expect("a plain path");
     let mut flags = Vec::new();
     let mut is_ours = false;
@@ -521,7 +554,7 @@ fn holes_get_space_before_they_are_stored_to() {
     medium.get(CHUNK_BYTES + 5, &mut found).expect("read");
     assert_eq!(&found, b"stagain");
     // A file that another medium reads has the same bytes.
-    let bytes = std::fs::read(place.path().join(DATA_FILE)).expect("the file");
+    let bytes = fs::read(place.path().join(DATA_FILE)).expect("the file");
     assert_eq!(&bytes[(CHUNK_BYTES + 5) as usize..][..7], b"stagain");
     // What was given back has none, and gets it again.
     medium.give_back(CHUNK_BYTES, CHUNK_BYTES).expect("discard");

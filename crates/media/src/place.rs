@@ -4,6 +4,7 @@
 //! is gone when it is closed, or is not where the next opening looks. So the
 //! name is looked at while the database is open, see [`Place::check`].
 
+use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::process;
@@ -15,6 +16,9 @@ use pantile_base::control::{Control, is_removed};
 
 use crate::data_file::DataFile;
 use crate::os::{Identity, look, look_at, name_of_open};
+
+/// The note that a sync of the data file beside it has failed.
+pub(crate) const UNSYNCED: &str = "pantile.unsynced";
 
 /// The name is looked at no more often than this, and by every sync of
 /// everything.
@@ -51,6 +55,15 @@ impl Place {
     /// The directory of the data file, without links to it.
     pub(crate) fn directory(&self) -> &Path {
         self.name.parent().unwrap_or(Path::new("/"))
+    }
+
+    /// Leaves a note beside the data file that not all of it may be on the device (I-36). It need not be
+    /// durable: after a restart of the system the file shows what the device has. Best effort: the device
+    /// has just failed, and a directory that has been renamed gets none.
+    pub(crate) fn note_failed_sync(&self) {
+        if self.problem().is_none() {
+            let _ = File::create(self.directory().join(UNSYNCED));
+        }
     }
 
     /// As [`Place::check`], unless that was done a moment ago.

@@ -15,6 +15,7 @@ use crate::data_file::DataFile;
 use crate::failure::Failure;
 use crate::limits::Explained;
 use crate::os;
+use crate::place::Place;
 use pantile_base::limits::{CHUNK_BYTES, GROWTH_BYTES};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::fs::File;
@@ -52,6 +53,7 @@ struct Shared {
     changed: Condvar,
     zeros: ZeroWriter,
     failure: Arc<Failure>,
+    place: Arc<Place>,
     limit: u64,
 }
 
@@ -66,12 +68,19 @@ impl Prefill {
     /// For a data file of which `filled` bytes are in use or written, and
     /// which may become `limit` bytes long. No thread runs until the file
     /// first grows.
-    pub(crate) fn over(file: &Arc<DataFile>, filled: u64, limit: u64, failure: &Arc<Failure>) -> Self {
+    pub(crate) fn over(
+        file: &Arc<DataFile>,
+        filled: u64,
+        limit: u64,
+        failure: &Arc<Failure>,
+        place: &Arc<Place>,
+    ) -> Self {
         let shared = Shared {
             state: Mutex::new(State { filled, goal: filled, busy: false, stop: false }),
             changed: Condvar::new(),
             zeros: ZeroWriter::over(file),
             failure: Arc::clone(failure),
+            place: Arc::clone(place),
             limit,
         };
         Self { shared: Arc::new(shared), thread: Mutex::new(None) }
@@ -108,7 +117,7 @@ impl Prefill {
     }
 
     /// Writes zeros over space within what [`Prefill::ensure`] was given, for
-    /// which storage has been found anew, and syncs: they are then as good
+    /// which storage has been found anew, and syncs if it can: they are then as good
     /// as new space. A failed sync is latched.
     ///
     /// # Errors
@@ -198,8 +207,12 @@ impl Shared {
         }
     }
 
+    /// Where no opening of the file is the prefiller's own, the next commit's sync does it. The system says
+    /// once to each opening that something could not be written, and commits must not miss that.
     fn settle(&self) {
-        if let Err(error) = self.zeros.buffered.file().sync_data() {
+        let Some(own) = &self.zeros.direct else { return };
+        if let Err(error) = own.sync_data() {
+            self.place.note_failed_sync();
             self.failure.latch(format!("sync of new space: {}", Explained(&error)));
         }
     }

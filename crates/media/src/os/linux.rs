@@ -130,10 +130,15 @@ fn kind_of_file_system(file: &File) -> Option<libc::__fsword_t> {
 /// The holes of a file of `len` bytes that a load through a mapping would put
 /// memory into. On tmpfs it does, and ends the process when there is none.
 pub(crate) fn holes_that_take_memory(file: &File, len: u64) -> Vec<Range<u64>> {
+    if is_in_memory(file) { holes(file, len) } else { Vec::new() }
+}
+
+/// The holes of a file of `len` bytes, as far as the system knows.
+pub(crate) fn holes(file: &File, len: u64) -> Vec<Range<u64>> {
     // SAFETY: the descriptor is open; its position counts for nothing here.
     let seek = |at: u64, whence| unsafe { libc::lseek(file.as_raw_fd(), at as libc::off_t, whence) };
     let mut holes = Vec::new();
-    let mut at = if is_in_memory(file) { 0 } else { len };
+    let mut at = 0;
     while at < len {
         // The end of the file counts as a hole, and there may be no data behind one.
         let hole = u64::try_from(seek(at, libc::SEEK_HOLE)).unwrap_or(len).min(len);

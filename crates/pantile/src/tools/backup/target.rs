@@ -94,7 +94,11 @@ impl Target {
     /// It must be closed. Returns where the data file is.
     pub fn complete(mut self, is_incremental: bool) -> Result<PathBuf> {
         let data = self.part.join(DATA_FILE);
-        sync(&data)?;
+        if let Err(error) = sync(&data) {
+            // What another call would find there may not be on the device.
+            self.stays = false;
+            return Err(error);
+        }
         for (directory, is_made) in self.above()? {
             sync(&directory).or_else(|error| if is_made { Err(error) } else { Ok(()) })?;
         }
