@@ -113,6 +113,11 @@ impl Holds {
         }
     }
 
+    /// Whether some process may be looking at any part of the medium.
+    pub fn are_scanned(&self) -> bool {
+        self.look().is_scanned()
+    }
+
     /// Ends a hold.
     pub fn end(&self, number: u64) {
         self.0.write().holds.retain(|hold| hold.number != number);

@@ -74,7 +74,7 @@ pub use row_cache::{KeptContent, RowCache, RowCacheStats};
 pub use scan::{Found, IsWhole, Scan, ScanProgress, ScanSummary};
 pub use scan_beside::Beside;
 pub use space::{Held, Reader, Space, StateBlocks, TableBlocks};
-pub use store::{Store, StoreOptions};
+pub use store::{GivenBack, Store, StoreOptions};
 pub use stream::{NewContent, Urgency};
 pub use survey::{
     BlockUse, ChunkUse, FilledSlot, Finding, MediumLocation, RecordFacts, Severity, Survey, SurveyCalls,

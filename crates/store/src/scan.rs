@@ -173,9 +173,8 @@ impl Store {
             *self.image.lock() = Some(image.name());
             self.unread.store(true, Ordering::Relaxed);
             self.scan_left(scan, &expectation, &mut all);
-            if !is_whole {
-                self.find_unclaimed_tombstones(scan, known, &mut all);
-            }
+            // Also if it is whole: it may have been made beside a transaction that did not commit.
+            self.find_unclaimed_tombstones(scan, known, &mut all);
             all.summary.from_image = true;
             all.summary.highest = all.summary.highest.max(Timestamp::from_raw(image.highest()));
         }

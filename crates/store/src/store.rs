@@ -128,6 +128,17 @@ pub struct Store {
     pub(crate) holds: Holds,
 }
 
+/// What has been given back of the space of dropped tables.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum GivenBack {
+    /// Nothing: another process may be looking at it.
+    Nothing,
+    /// Some blocks.
+    Part,
+    /// All that was left.
+    All,
+}
+
 impl Store {
     /// Creates a store on an empty medium, or opens the store that is there.
     /// [`Store::recover`] must follow.
@@ -523,7 +534,7 @@ impl Store {
     }
 
     /// Gives back blocks of dropped tables, at most `most` of them, with one
-    /// sync. Returns whether none is left.
+    /// sync.
     ///
     /// As long as another process may look at any part of the medium, nothing is
     /// given back. One that reads a moment before a table was dropped must be kept
@@ -536,10 +547,10 @@ impl Store {
         tables: &BTreeSet<TableId>,
         most: usize,
         now: Timestamp,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<GivenBack, StoreError> {
         let held = self.holds.look();
         if held.is_scanned() {
-            return Ok(false);
+            return Ok(GivenBack::Nothing);
         }
         tables.iter().for_each(|&table| self.stop_appending(table));
         let _chunks = self.chunks_lock.read();
@@ -550,7 +561,7 @@ impl Store {
             tables.iter().for_each(|&table| reuse.forget(table));
         }
         self.release_unread(some.into_iter(), now)?;
-        Ok(is_last)
+        Ok(if is_last { GivenBack::All } else { GivenBack::Part })
     }
 
     /// Releases and frees blocks into which no transaction can see, and whose

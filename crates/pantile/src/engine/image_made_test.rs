@@ -250,6 +250,32 @@ fn a_row_that_was_rolled_back_hides_no_other_in_an_image() {
     assert_same(&with, &without);
 }
 
+/// A transaction that does not commit is using ids of deleted rows when the image is made, so that no anchor names
+/// their tombstones. Nothing is appended after that: the image says all that there is.
+#[test]
+fn tombstones_of_ids_in_use_are_found_although_an_image_says_all() {
+    let (mut place, db, table) = five_rows();
+    db.run(|txn| (0..3).try_for_each(|id| txn.delete(&table, &[id.into()]).map(drop))).expect("rows");
+    while db.stats().collector.waiting_tombstones < 3 || db.core.stale.len() > 0 {
+        db.upkeep();
+    }
+    record(&db);
+    let mut txn = db.begin().expect("a transaction");
+    (20..23).for_each(|id| txn.insert(&table, &row(id)).expect("a free key"));
+    assert_eq!(db.stats().collector.waiting_tombstones, 0, "ids are used again");
+    assert!(image_now(&db));
+    txn.rollback();
+    let successor = place.path().join(IMAGE_FILE).with_extension("image.new");
+    fs::create_dir(&successor).expect("a directory in the way");
+    drop(table);
+    db.close().expect("it closes, without another image");
+    fs::remove_dir(&successor).expect("it is empty");
+    let (with, without) = open_both(&mut place);
+    assert!(with.recovery().from_image && with.recovery().was_closed);
+    let found = |db: &Database| (db.stats().tuples, db.stats().collector.waiting_tombstones, rows(db));
+    assert_eq!(found(&with), found(&without));
+}
+
 /// An open transaction has given a row another value when the image is made, and takes
 /// that back. The image has the entry, and the tuple has not changed.
 #[test]

@@ -181,6 +181,9 @@ fn serve_held(core: &Weak<Core>, stream: &mut Stream, hold: u64, beside: &Beside
     stream.read_exact(&mut [0; SCANNED.len()])?;
     if let Some(core) = core.upgrade() {
         core.store.holds().scan_is_over(hold);
+        // What it has held up can go.
+        core.alarm.ended();
+        core.alarm.written();
     }
     stream.read_exact(&mut [0])
 }

@@ -9,7 +9,7 @@ use pantile_base::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use pantile_base::sync::{Mutex, MutexGuard, RwLock};
 use pantile_base::{TableId, Timestamp, thread_id};
 use pantile_index::{Index as Tree, NodeArena};
-use pantile_store::StoreError;
+use pantile_store::{GivenBack, StoreError};
 
 use crate::engine::table::{IndexInner, Table, TableInner};
 use crate::engine::{catalog, pieces};
@@ -108,7 +108,14 @@ impl Drop for Migrating<'_> {
 }
 
 impl Tables {
-    /// Lets one caller at a time change definitions.
+    /// Lets one caller at a time change the definition of a table that is there.
+    pub fn change_table<'t>(&'t self, table: &'t TableInner) -> (MutexGuard<'t, ()>, MutexGuard<'t, ()>) {
+        let table = table.change();
+        (table, self.change())
+    }
+
+    /// Lets one caller at a time change what is stored of definitions. Held for a moment, since it holds up
+    /// changes of all tables.
     pub fn change(&self) -> MutexGuard<'_, ()> {
         self.ddl.lock()
     }
@@ -342,10 +349,9 @@ impl Tables {
 
     /// Gives up the memory of dropped tables that no transaction can use, whose
     /// `watermark` this is, and calls `release` for at most `most` tables that also no
-    /// other process has been able to see into since before `durable`; it returns
-    /// whether they are gone. A transaction that wrote to a table when it was dropped
+    /// other process has been able to see into since before `durable`. A transaction that wrote to a table when it was dropped
     /// may have committed at any time until it ended. Returns whether more can be
-    /// released.
+    /// released now.
     pub fn release_dropped(
         &self,
         watermark: Timestamp,
@@ -353,7 +359,7 @@ impl Tables {
         durable: Timestamp,
         now: Timestamp,
         most: usize,
-        release: impl FnOnce(&BTreeSet<TableId>) -> std::result::Result<bool, StoreError>,
+        release: impl FnOnce(&BTreeSet<TableId>) -> std::result::Result<GivenBack, StoreError>,
     ) -> bool {
         self.left_names.lock().retain(|left| left.at >= watermark);
         let Some(mut dropped) = self.dropped.try_lock() else { return true };
@@ -366,8 +372,8 @@ impl Tables {
         let free: BTreeSet<TableId> =
             dropped.iter().filter(|d| is_free(d)).map(|d| d.table).take(most).collect();
         let mut gone = Vec::new();
-        let released = if free.is_empty() { Ok(false) } else { release(&free) };
-        if let Ok(true) = released {
+        let given = if free.is_empty() { Ok(GivenBack::Nothing) } else { release(&free) };
+        if let Ok(GivenBack::All) = given {
             gone.extend(dropped.extract_if(.., |d| free.contains(&d.table)));
         }
         let has_more = dropped.iter().any(is_free);
@@ -375,7 +381,8 @@ impl Tables {
         // The tables' memory is freed without the lock.
         drop(dropped);
         drop((gone, unused));
-        has_more && released.is_ok()
+        // Nobody waits for another process to end.
+        has_more && given.is_ok_and(|given| given != GivenBack::Nothing)
     }
 
     /// Whether dropped tables wait that can be released now.

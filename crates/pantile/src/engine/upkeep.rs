@@ -121,7 +121,7 @@ impl Core {
         let dropped = self.tables.dropped(self.registry.watermark().min(self.read_from()));
         let names_too_much = self.give_up_image_if_damaged() && !self.store.is_image_in_force();
         let is_owed = self.store.appended_since_sample() > 0
-            || dropped == Some(true)
+            || dropped == Some(true) && !self.store.holds().are_scanned()
             || names_too_much
             || self.images.is_pending()
             || debt != Debt::Nothing && debt != Debt::Held;
@@ -222,7 +222,7 @@ impl Core {
 
     /// Gives back some blocks of dropped tables that no transaction can see
     /// into and whose contents are not needed as evidence (I-10). Returns
-    /// whether more can go; a failure latches in the medium and shows at the
+    /// whether more can go now; a failure latches in the medium and shows at the
     /// next commit.
     pub fn release_dropped(&self, _: &Permit, batch: Batch) -> bool {
         self.release_tables(batch)

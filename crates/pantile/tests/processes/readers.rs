@@ -252,6 +252,40 @@ fn what_is_dropped_beside_a_reader_takes_no_memory() {
     assert_eq!(whole(&reader), state(&reader));
 }
 
+/// A reader of before keeps the space of a table that is dropped, also when the writer is opened again, and
+/// nobody waits for it.
+#[test]
+fn a_writer_opens_beside_a_reader_of_what_was_dropped() {
+    let place = ScratchDir::new();
+    let open =
+        || Options::new().durability(Durability::None).open(place.path()).expect("a reader keeps nobody out");
+    let db = open();
+    fill(&db);
+    let def = TableDef::new("staging").column("id", Type::U32).primary_key(["id"]);
+    let staging = db.create_table(def).expect("create");
+    db.run(|txn| (0..200_000u32).try_for_each(|n| txn.insert(&staging, &[n.into()]))).expect("insert");
+    db.close().expect("close");
+    let reader = Database::open_read_only(place.path()).expect("open");
+    let first = whole(&reader);
+    let db = open();
+    db.drop_table("staging").expect("drop");
+    db.close().expect("close");
+    let mut kept = 0;
+    for _ in 0..2 {
+        let db = open();
+        db.compact().expect("compact");
+        kept = db.stats().medium_bytes;
+        db.close().expect("close");
+    }
+    assert_eq!(whole(&reader), first);
+    drop(reader);
+    let db = open();
+    await_that("the table's space is given back", || {
+        db.compact().expect("compact");
+        db.stats().medium_bytes < kept
+    });
+}
+
 #[test]
 fn a_writer_comes_to_a_reader() {
     let place = ScratchDir::new();

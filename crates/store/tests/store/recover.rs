@@ -7,7 +7,9 @@ use std::sync::{Arc, Mutex};
 use pantile_base::{Address, TableId, Timestamp, TupleId};
 use pantile_media::{DramMedium, MapOptions, Medium, MediumExt};
 use pantile_nvm::{NvmConfig, NvmMedium};
-use pantile_store::{ContentFlags, NewContent, Scan, ScanSummary, Store, StoreError, StoreOptions, Urgency};
+use pantile_store::{
+    ContentFlags, GivenBack, NewContent, Scan, ScanSummary, Store, StoreError, StoreOptions, Urgency,
+};
 use pantile_testkit::{Heard, HeardMedium};
 
 const CHUNK: u64 = 2 << 20;
@@ -208,7 +210,8 @@ fn released_blocks_begin_a_new_life() {
     }
     // The record lists the block with 50 slots filled.
     record(&store, 2000);
-    assert!(store.release_tables(&[A].into(), usize::MAX, Timestamp::from_raw(2500)).expect("release"));
+    let given = store.release_tables(&[A].into(), usize::MAX, Timestamp::from_raw(2500)).expect("release");
+    assert_eq!(given, GivenBack::All);
     append(&store, 3000, &[(B, 1, b"of the second one")]);
     assert_eq!(store.space().open_blocks, 1);
     drop(store);
