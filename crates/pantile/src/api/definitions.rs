@@ -33,7 +33,7 @@ impl Database {
     /// [`Error::TableExists`]; [`Error::InvalidDefinition`], also if the definition
     /// takes more than 60,000 bytes (42 and its name for a column);
     /// [`Error::UnknownColumn`]; errors of the commit. No table has been created
-    /// then.
+    /// then; after [`Error::MediumFailed`] the next opening shows.
     pub fn create_table(&self, def: TableDef) -> Result<Table> {
         let core = &self.core;
         let _change = core.tables.change();
@@ -98,15 +98,23 @@ impl Database {
     /// given back once none of them runs.
     ///
     /// # Errors
-    /// [`Error::UnknownTable`], and errors of the commit. The table stays then.
+    /// [`Error::UnknownTable`], and errors of the commit. The table stays then; after
+    /// [`Error::MediumFailed`] the next opening shows.
     pub fn drop_table(&self, name: &str) -> Result<()> {
         let core = &self.core;
-        let _change = core.tables.change();
         let table = core.tables.by_name(name)?;
+        let change = core.tables.change_table(&table.inner);
+        if !Arc::ptr_eq(&core.tables.by_name(name)?.inner, &table.inner) {
+            // Another one has got the name meanwhile.
+            drop(change);
+            return self.drop_table(name);
+        }
         let _changing = self.prepared.change(&table.inner)?;
         let visitor = core.visitor("dropping a table")?;
         self.change_catalog(|txn, catalog| txn.delete(catalog, &catalog::key(table.inner.id)))?;
         let gone = core.tables.drop_table(&table.inner, || core.registry.after_all());
+        // What follows takes as long as the table has rows.
+        drop(change);
         self.free_space(&visitor, &gone);
         Ok(())
     }
@@ -117,7 +125,7 @@ impl Database {
     ///
     /// # Errors
     /// [`Error::TableDropped`], and errors of the commit. The table stays as it is
-    /// then.
+    /// then; after [`Error::MediumFailed`] the next opening shows.
     ///
     /// ```
     /// # use pantile::*;
@@ -130,7 +138,7 @@ impl Database {
     /// ```
     pub fn truncate_table(&self, table: &Table) -> Result<Table> {
         let core = &self.core;
-        let _change = core.tables.change();
+        let change = core.tables.change_table(&table.inner);
         core.tables.check_own(&table.inner)?;
         let old = &table.inner;
         let _changing = self.prepared.change(old)?;
@@ -144,6 +152,7 @@ impl Database {
         let NewTable { table, pieces, .. } = new;
         let (gone, at) = core.tables.replace(old, &table, pieces, || core.registry.after_all());
         core.registry.await_passed(at);
+        drop(change);
         self.free_space(&visitor, &gone);
         Ok(table)
     }
@@ -162,7 +171,7 @@ impl Database {
     /// another type is in an index, if a new column neither takes NULL nor has a
     /// default, and after 255 changes of a table's layout; [`Error::UnknownColumn`];
     /// [`Error::TableExists`]; values that do not fit, of a default; errors of the
-    /// commit. Nothing has changed then.
+    /// commit. Nothing has changed then; after [`Error::MediumFailed`] the next opening shows.
     ///
     /// Serializable transactions that began before the call returned cannot write
     /// through the new handle: they get
@@ -172,7 +181,7 @@ impl Database {
     /// transaction reads the rows that this one had at its moment.
     pub fn alter_table(&self, table: &Table, change: &TableChange) -> Result<Table> {
         let core = &self.core;
-        let _change = core.tables.change();
+        let _change = core.tables.change_table(&table.inner);
         core.check_open()?;
         let inner = &table.inner;
         core.tables.check_own(inner)?;
@@ -206,10 +215,12 @@ impl Database {
     /// [`Error::IndexExists`], [`Error::InvalidDefinition`], [`Error::UnknownColumn`];
     /// [`Error::DuplicateKey`] if the index is to be unique and two rows have
     /// the same key; [`Error::Timeout`] if another transaction took very long
-    /// to commit; errors of the commit. There is no index then.
+    /// to commit; errors of the commit. There is no index then; after
+    /// [`Error::MediumFailed`] the next opening shows.
     pub fn create_index(&self, table: &Table, def: IndexDef) -> Result<Index> {
         let core = &self.core;
-        let _change = core.tables.change();
+        // Definitions of other tables can change while it is filled.
+        let _change = table.inner.change();
         core.check_open()?;
         let inner = &table.inner;
         core.tables.check_own(inner)?;
@@ -228,9 +239,10 @@ impl Database {
         // whether they have. The build adds those of older rows.
         let unless_prepared = |change: &dyn Fn()| self.prepared.change(inner).map(|_changing| change());
         unless_prepared(&|| inner.change_indexes(|list| list.push(Arc::clone(&index))))?;
-        let made = core
-            .fill_index(inner, &index, unless_prepared)
-            .and_then(|()| self.store_definition(inner, &stored));
+        let made = core.fill_index(inner, &index, unless_prepared).and_then(|()| {
+            let _change = core.tables.change();
+            self.store_definition(inner, &stored)
+        });
         if let Err(error) = made {
             inner.change_indexes(|list| list.retain(|i| i.number != number));
             // Slots whose transactions wrote meanwhile have a list with the index.
@@ -246,10 +258,11 @@ impl Database {
     /// read through it stays protected; its memory is given back after that.
     ///
     /// # Errors
-    /// [`Error::UnknownIndex`], and errors of the commit. The index stays then.
+    /// [`Error::UnknownIndex`], and errors of the commit. The index stays then; after
+    /// [`Error::MediumFailed`] the next opening shows.
     pub fn drop_index(&self, table: &Table, name: &str) -> Result<()> {
         let core = &self.core;
-        let _change = core.tables.change();
+        let _change = core.tables.change_table(&table.inner);
         core.check_open()?;
         core.tables.check_own(&table.inner)?;
         let index = table.index(name)?;

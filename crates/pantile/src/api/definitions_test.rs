@@ -106,6 +106,27 @@ fn a_dropped_index_goes_with_the_last_that_knew_it() {
     assert_eq!(table.inner.indexes().len(), 0);
 }
 
+/// While the definition of a table is being changed, which takes long where an index is made, those of others can change.
+#[test]
+fn one_table_holds_up_no_other() {
+    let db = open(&SimulatedTime::default());
+    let [long, other] = ["long", "other"].map(|name| db.create_table(definition(name)).expect("create"));
+    let changing = long.inner.change();
+    db.create_table(definition("third")).expect("create");
+    db.create_index(&other, IndexDef::new("by_value", ["value"])).expect("an index");
+    db.drop_index(&other, "by_value").expect("drop it");
+    db.truncate_table(&other).expect("truncate");
+    db.drop_table("other").expect("drop");
+    std::thread::scope(|scope| {
+        let index = scope.spawn(|| db.create_index(&long, IndexDef::new("by_value", ["value"])).map(drop));
+        let dropped = scope.spawn(|| db.drop_table("third"));
+        dropped.join().expect("no panic").expect("it waits for no other table");
+        assert!(!index.is_finished(), "two change one table");
+        drop(changing);
+        index.join().expect("no panic").expect("it is its turn");
+    });
+}
+
 /// A transaction that has met an index whose creation then failed goes on maintaining
 /// it. The column of the index may change meanwhile.
 #[test]

@@ -166,6 +166,13 @@ impl Database {
         self.prepared.change(&table.inner).map(drop)
     }
 
+    /// Whether a table is the one in which prepared transactions are written down, and not another of that name.
+    #[doc(hidden)]
+    pub fn is_for_prepared(&self, table: &str) -> bool {
+        let is_record = |table: Table| definition().differences(&table.definition()).is_none();
+        table == RECORD && self.table(RECORD).is_ok_and(is_record)
+    }
+
     /// Takes a prepared transaction, to commit it or to roll it back.
     ///
     /// # Errors
@@ -187,8 +194,8 @@ impl Database {
 
     /// Makes the transactions again that were prepared when the database was last
     /// open. Nobody else has it yet. One that cannot be made again, because its record is
-    /// damaged or there is no memory, keeps nobody from the rest of the database: it can
-    /// be rolled back.
+    /// damaged, keeps nobody from the rest of the database: it can be rolled back. Nothing
+    /// else refuses one: others could change its rows, and a later opening make it again.
     pub(crate) fn repeat_prepared(&self) -> Result<()> {
         if self.core.options.is_read_only() || !self.core.tables.exists(RECORD) {
             return Ok(());

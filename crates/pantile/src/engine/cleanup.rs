@@ -181,9 +181,11 @@ impl Core {
             Task::Entry(entry) => {
                 let Some(table) = self.tables.by_id(entry.table) else { return };
                 let now = || self.registry.now();
+                // Above the clocks of all who may have found the id.
+                let after_all = || self.registry.after_all();
                 match self.try_clean(slot, &table, &entry) {
                     Outcome::Done => {}
-                    Outcome::Buried => self.stale.bury(slot, now(), entry.table, entry.tuple),
+                    Outcome::Buried => self.stale.bury(slot, after_all(), entry.table, entry.tuple),
                     Outcome::Needed => self.stale.push_late(slot, now(), entry),
                     Outcome::Busy => self.stale.push(slot, now(), entry),
                     Outcome::ManyVersions => self.stale.push_together(entry),
@@ -308,7 +310,7 @@ impl Core {
                 } else if self.remove_entry(table, entry) {
                     // Entries that are left are primary ones of earlier lives, and gone.
                     self.bury_locked(slot, lock, anchor.newest(), running.min());
-                    self.stale.bury(slot, self.registry.now(), table.id, tuple);
+                    self.stale.bury(slot, self.registry.after_all(), table.id, tuple);
                     return older.passed;
                 }
             }

@@ -82,12 +82,12 @@ impl Counters {
         add(&counters.live_bytes, change.live_bytes as u64);
     }
 
-    /// Counts what recovery has found, and what goes with a dropped table. One
-    /// thread at a time may call it: its counters lie behind those of the slots.
+    /// Counts what recovery has found, and what goes with a dropped table, behind the
+    /// counters of the slots.
     pub fn adjust(&self, change: Change) {
         let counters = &self.slots[TRANSACTION_SLOTS];
-        add(&counters.tuples, change.tuples as u64);
-        add(&counters.live_bytes, change.live_bytes as u64);
+        counters.tuples.fetch_add(change.tuples as u64, Ordering::Relaxed);
+        counters.live_bytes.fetch_add(change.live_bytes as u64, Ordering::Relaxed);
     }
 
     pub fn read(&self, slot: Slot, versions: u64) {

@@ -291,9 +291,13 @@ impl ReadSet {
 
     /// How many bytes it takes more than when they were last counted.
     pub fn count_growth(&self) -> isize {
-        self.is_apart.set(true);
         let bytes = self.bytes();
-        bytes as isize - self.counted.replace(bytes) as isize
+        let growth = bytes as isize - self.counted.replace(bytes) as isize;
+        // A list that was only made shorter in its place need not be counted with all others.
+        if growth != 0 {
+            self.is_apart.set(true);
+        }
+        growth
     }
 
     /// Whether all buffers have to be counted again.

@@ -316,6 +316,8 @@ pub(crate) struct TableInner {
     /// Rises whenever the list of indexes changes.
     indexes_version: AtomicU64,
     next_index: AtomicU32,
+    /// Held by the one that changes its definition: for long if that makes an index.
+    changing: Mutex<()>,
     dropped: AtomicBool,
     /// Zero for a table that was there when the database was opened.
     created_at: AtomicU64,
@@ -352,6 +354,7 @@ impl TableInner {
             indexes: RwLock::default(),
             indexes_version: AtomicU64::new(0),
             next_index: AtomicU32::new(PRIMARY + 1),
+            changing: Mutex::default(),
             dropped: AtomicBool::new(false),
             created_at: AtomicU64::new(0),
             replaces: AtomicBool::new(false),
@@ -575,6 +578,12 @@ impl TableInner {
         self.next_index.fetch_add(1, Ordering::Relaxed)
     }
 
+    /// Lets one caller at a time change its definition. [`Tables::change`](crate::engine::tables::Tables::change)
+    /// comes behind it.
+    pub fn change(&self) -> MutexGuard<'_, ()> {
+        self.changing.lock()
+    }
+
     /// Called before the table is found by anyone.
     pub fn set_created(&self, at: Timestamp) {
         self.created_at.store(at.get(), Ordering::Relaxed);
@@ -598,11 +607,12 @@ impl TableInner {
     }
 
     pub fn is_dropped(&self) -> bool {
-        self.dropped.load(Ordering::Acquire)
+        self.dropped.load(Ordering::SeqCst)
     }
 
+    /// A commit that does not see it has announced itself before.
     pub fn set_dropped(&self) {
-        self.dropped.store(true, Ordering::Release);
+        self.dropped.store(true, Ordering::SeqCst);
     }
 
     pub fn index_entries(&self) -> u64 {

@@ -95,14 +95,23 @@ impl Visitor<'_> {
         self.core.stale.push(self.slot, self.core.registry.now(), entry);
     }
 
-    /// Subtracts the rows of a dropped table from the gauges.
+    /// Subtracts the rows of a dropped table from the gauges. A commit that had found the table there is
+    /// still to count what it changes, so it has to be over at each tuple before that is looked at.
     pub fn forget_rows(&self, table: &TableInner) {
         let mut change = Change::default();
+        let mut waits = true;
         for tuple in (0..table.tuples_end()).map(TupleId) {
-            let _pin = self.core.registry.pin(self.slot);
-            if let Some(row) = table.live_row(&self.core.store, tuple) {
+            let bytes = |_| Some(table.live_row(&self.core.store, tuple).map(|row| row.bytes.len()));
+            let settled = waits.then(|| self.settled(table, tuple, bytes));
+            let row = settled.and_then(Result::ok).unwrap_or_else(|| {
+                // It has waited too long for one, and the gauges are off by what that changes.
+                waits = false;
+                let _pin = self.core.registry.pin(self.slot);
+                table.live_row(&self.core.store, tuple).map(|row| row.bytes.len())
+            });
+            if let Some(bytes) = row {
                 change.tuples -= 1;
-                change.live_bytes -= (row.bytes.len() + HEADER_BYTES) as i64;
+                change.live_bytes -= (bytes + HEADER_BYTES) as i64;
             }
         }
         self.core.counters.adjust(change);

@@ -34,7 +34,11 @@ impl Transaction {
                 self.note_read(inner.id, TupleId(id.0))?;
                 Some(self.row(table, row, at))
             }
-            Seen::Absent | Seen::Gone => None,
+            Seen::Absent | Seen::Gone => {
+                // It may come back there.
+                self.note_read(inner.id, TupleId(id.0))?;
+                None
+            }
         })
     }
 

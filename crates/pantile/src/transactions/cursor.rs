@@ -167,14 +167,26 @@ impl Cursor {
 
     /// Lets the cursor go on from the row that it has come to last, up or down, as
     /// far as the index goes, in this transaction. Does nothing to a cursor that
-    /// has come to no row.
+    /// has come to no row: it stays with the transaction that it has been with.
     ///
     /// # Errors
     /// As [`Transaction::cursor`].
     pub fn turn(&mut self, txn: &Transaction, reverse: bool) -> Result<()> {
+        if self.steps.row_key().is_empty() {
+            return Ok(());
+        }
+        self.steps.restart(txn, &self.table.inner, self.index.as_deref(), reverse)?;
+        // Now only: what it reads with is the transaction's own moment and notes.
         self.of = txn.began;
         txn.has_cursors.set(true);
-        self.steps.restart(txn, &self.table.inner, self.index.as_deref(), reverse)
+        Ok(())
+    }
+
+    /// The row that it has come to last is the next one again: nobody has got it.
+    #[doc(hidden)]
+    pub fn step_back(&mut self) {
+        self.row = None;
+        self.steps.uncount_row();
     }
 
     /// The row that the cursor has come to last.

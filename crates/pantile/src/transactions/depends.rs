@@ -18,6 +18,9 @@ use crate::types::error::Result;
 /// waits for them.
 const MOST_LISTED: usize = 30;
 
+/// Commits that a transaction has met from which on it forgets those that have become durable.
+const MANY_MET: usize = 64;
+
 /// The tuple that contents with dependencies are versions of. No index leads to
 /// it and no anchor names them.
 const NO_TUPLE: TupleId = TupleId(0);
@@ -46,6 +49,10 @@ impl Transaction {
 
     pub(super) fn depend_on(&self, flight: Flight) {
         let mut depends = self.buffers.depends.borrow_mut();
+        // A long transaction meets many, and few of them are still in flight.
+        if depends.len() == depends.capacity() && depends.len() >= MANY_MET {
+            self.core.flights.retain(&mut depends, |point| self.is_durable(point));
+        }
         if !depends.contains(&flight) && !is_removed(Control::ReadsDepend) {
             depends.push(flight);
         }

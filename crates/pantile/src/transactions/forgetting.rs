@@ -94,10 +94,11 @@ impl Transaction {
     /// No index leads to the id of a row any more that it has taken back.
     pub(super) fn free(&mut self, table: TableId, tuple: TupleId) {
         let registry = &self.core.registry;
+        // Above the clocks of all who may have found the id.
+        let at = registry.after_all();
         match self.buffers.freed.len() < FREED_MOST {
-            // Above the clocks of all who may have found the id.
-            true => self.buffers.freed.push((registry.after_all(), table, tuple)),
-            false => self.core.stale.bury(self.slot, registry.now(), table, tuple),
+            true => self.buffers.freed.push((at, table, tuple)),
+            false => self.core.stale.bury(self.slot, at, table, tuple),
         }
     }
 
@@ -125,7 +126,7 @@ impl Transaction {
     /// Hands the ids that are left to the cleaner, which waits for those who may know them.
     pub(super) fn bury_freed(&mut self) {
         for (_, table, tuple) in std::mem::take(&mut self.buffers.freed) {
-            self.core.stale.bury(self.slot, self.core.registry.now(), table, tuple);
+            self.core.stale.bury(self.slot, self.core.registry.after_all(), table, tuple);
         }
     }
 }

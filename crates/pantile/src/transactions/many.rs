@@ -213,11 +213,21 @@ impl Transaction {
     /// Deletes the rows of a range of primary keys. Returns how many there were.
     ///
     /// # Errors
-    /// As [`Transaction::delete`]; the rows before the one with the error are
-    /// deleted. A transaction deletes some millions of rows at most
+    /// As [`Transaction::delete`]; no row is deleted then. A transaction deletes some millions of rows at most
     /// ([`Error::TransactionTooLarge`](crate::Error::TransactionTooLarge));
     /// [`Database::truncate_table`](crate::Database::truncate_table) any number.
     pub fn delete_range(&mut self, table: &Table, range: Range<'_>) -> Result<u64> {
+        // Not a length of the list of changes, which gets shorter where it is long.
+        let before = self.savepoint();
+        let outcome = self.delete_rows_of(table, range);
+        if outcome.is_err() {
+            self.rollback_to(before)?;
+        }
+        self.release(before);
+        outcome
+    }
+
+    fn delete_rows_of(&mut self, table: &Table, range: Range<'_>) -> Result<u64> {
         let mut cursor = self.cursor(table, range)?;
         let mut deleted = 0;
         while cursor.next_for_update(self, false)?.is_some() {

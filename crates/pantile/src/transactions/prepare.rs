@@ -224,6 +224,7 @@ impl Transaction {
 
     /// Makes the changes of a record again.
     pub(crate) fn repeat(&mut self, changes: &[(TableId, Change)]) -> Result<()> {
+        self.repeats = true;
         let mut tables = Vec::with_capacity(changes.len());
         for (id, change) in changes {
             let table = self.core.tables.by_id(*id);

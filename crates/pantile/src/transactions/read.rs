@@ -440,15 +440,13 @@ impl Transaction {
     ) -> Result<()> {
         let registry = &self.core.registry;
         let over = || over() || registry.is_asked_to_end(self.slot);
-        let outcome = match &self.stop {
-            None => registry.wait(self.slot, holder, bound, limit, over),
+        let (outcome, is_stopped) = match &self.stop {
+            None => (registry.wait(self.slot, holder, bound, limit, over), false),
             Some(stop) => self.wait_stoppable(holder, bound, limit, stop, over),
         };
         match outcome {
             Some(true) => self.check_ended(),
-            Some(false) if self.stop.as_ref().is_some_and(|stop| stop(self.number_of(holder))) => {
-                Err(table.conflict(Conflict::Interrupted))
-            }
+            Some(false) if is_stopped => Err(table.conflict(Conflict::Interrupted)),
             Some(false) => Err(table.conflict(Conflict::TimedOut)),
             None => Err(table.conflict(Conflict::Deadlock)),
         }

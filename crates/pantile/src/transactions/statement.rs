@@ -73,9 +73,9 @@ impl Transaction {
         self.stop = Some(Arc::new(stop));
     }
 
-    /// Waits in stretches between which it asks `stop`. What
-    /// [`Registry::wait`](pantile_cc::Registry::wait) returns; the last wait was
-    /// interrupted if `stop` returns true.
+    /// Waits in stretches, after each of which it asks `stop` once. Returns what
+    /// [`Registry::wait`](pantile_cc::Registry::wait) returns, and whether `stop` has said
+    /// that this is enough.
     #[cold]
     pub(super) fn wait_stoppable(
         &self,
@@ -84,13 +84,14 @@ impl Transaction {
         limit: Duration,
         stop: &Stop,
         over: impl Fn() -> bool,
-    ) -> Option<bool> {
+    ) -> (Option<bool>, bool) {
         let began = Instant::now();
         loop {
             let left = limit.saturating_sub(began.elapsed());
             let outcome = self.core.registry.wait(self.slot, holder, bound, left.min(ASK_EVERY), &over);
-            if outcome != Some(false) || left <= ASK_EVERY || stop(self.number_of(holder)) {
-                return outcome;
+            let is_stopped = outcome == Some(false) && stop(self.number_of(holder));
+            if outcome != Some(false) || is_stopped || left <= ASK_EVERY {
+                return (outcome, is_stopped);
             }
         }
     }

@@ -293,7 +293,14 @@ impl Steps {
         self.left -= 1;
     }
 
-    /// The same for a scan that may be continued from this row.
+    /// The row that was counted last is the next one again.
+    pub fn uncount_row(&mut self) {
+        self.left += 1;
+        self.row_key.clear();
+        self.step_back();
+    }
+
+    /// One of the rows has been found of a scan that may be continued from it.
     #[inline]
     pub fn count_row_and_keep(&mut self) {
         self.count_row();
@@ -307,7 +314,7 @@ impl Steps {
     }
 
     /// Begins anew behind the row that was kept last, without a bound on the other
-    /// side. Does nothing if there was none.
+    /// side.
     pub fn restart(
         &mut self,
         txn: &Transaction,
@@ -315,17 +322,14 @@ impl Steps {
         index: Option<&IndexInner>,
         reverse: bool,
     ) -> Result<()> {
-        if self.row_key.is_empty() {
-            return Ok(());
-        }
         let key = Bound::Excluded(&self.row_key[..]);
         let walk = match reverse {
             true => Walk::new(Bound::Unbounded, key, Direction::Backward),
             false => Walk::new(key, Bound::Unbounded, Direction::Forward),
         };
-        let (row_key, batch) = (std::mem::take(&mut self.row_key), FIRST_BATCH);
-        *self = txn.steps_along(table, index, walk, usize::MAX, batch)?;
-        self.row_key = row_key;
+        let steps = txn.steps_along(table, index, walk, usize::MAX, FIRST_BATCH)?;
+        let row_key = std::mem::take(&mut self.row_key);
+        *self = Self { row_key, ..steps };
         Ok(())
     }
 

@@ -121,6 +121,9 @@ pub struct Transaction {
     pub(super) versions_read: Cell<u64>,
     /// Its commit found no space.
     pub(super) starved: bool,
+    /// It makes changes again that were prepared when the database was last open. They have been promised,
+    /// so that no limit refuses them.
+    pub(super) repeats: bool,
     /// Its cursors may know rows by their places.
     pub(super) has_cursors: Cell<bool>,
     pub(super) tables_of_pieces: TablesOfPieces,
@@ -223,6 +226,7 @@ impl Transaction {
             savepoints_taken: 0,
             versions_read: Cell::new(0),
             starved: false,
+            repeats: false,
             has_cursors: Cell::new(false),
             tables_of_pieces: TablesOfPieces::default(),
             rows_in_use,
@@ -374,7 +378,9 @@ impl Transaction {
             self.buffers.unchecked += 1;
             return Ok(());
         }
-        self.core.check_memory(self.slot, adds)?;
+        if !self.repeats {
+            self.core.check_memory(self.slot, adds)?;
+        }
         self.buffers.unchecked = 0;
         Ok(())
     }

@@ -311,7 +311,11 @@ impl Transaction {
     pub fn get_for_update<'t>(&'t mut self, table: &'t Table, key: &[Value<'_>]) -> Result<Option<Row<'t>>> {
         self.check_write(&table.inner)?;
         let key = self.point_key(&table.inner, key)?;
-        let held = self.hold_existing(&table.inner, key.words(), None)?;
+        let mut held = None;
+        self.or_undo(|txn| {
+            held = txn.hold_present(&table.inner, Which::Key(key.words(), None))?;
+            Ok(held.is_some())
+        })?;
         Ok(held.and_then(|held| self.held_row(table, held)))
     }
 

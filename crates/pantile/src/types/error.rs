@@ -655,7 +655,7 @@ impl fmt::Display for Error {
             Error::UnfitMedium { detail } => f.write_str(detail),
             Error::MediumFailed { cause } => write!(
                 f,
-                "the medium failed ({cause}); every commit acknowledged before is kept in the data file, no further commit is accepted, and reads go on; close the database, see to the cause, and open it again"
+                "the medium failed ({cause}); every commit acknowledged before is kept in the data file, what was being committed may be there or not, no further commit is accepted, and reads go on; close the database, see to the cause, and open it again"
             ),
             Error::AlreadyOpen { path, process } => {
                 let user = User(*process);

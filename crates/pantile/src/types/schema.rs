@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use crate::types::error::{Error, Result};
 use crate::types::owned_value::OwnedValue;
+use crate::types::value::{Value, decimal, float};
 
 /// The type of a column.
 ///
@@ -158,8 +159,11 @@ fn named(name: &str) -> Option<Type> {
 /// use pantile::{ColumnDef, TableDef, Type};
 /// let pets = TableDef::new("pets").column("id", Type::U32).nullable("name", Type::String(40)).primary_key(["id"]);
 /// assert_eq!(pets.columns[1], ColumnDef::new("name", Type::String(40)).nullable());
+/// // Defaults are the same if the column's values are.
+/// let age = || ColumnDef::new("age", Type::U8);
+/// assert_eq!(age().default(4i64), age().default(4u8));
 /// ```
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub struct ColumnDef {
     /// Its name.
     pub name: String,
@@ -188,6 +192,39 @@ impl ColumnDef {
     #[must_use]
     pub fn default(self, value: impl Into<OwnedValue>) -> Self {
         Self { default: value.into(), ..self }
+    }
+}
+
+impl PartialEq for ColumnDef {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.name, self.ty, self.nullable) == (&other.name, other.ty, other.nullable)
+            && is_same_default(self.ty, &self.default, &other.default)
+    }
+}
+
+impl Eq for ColumnDef {}
+
+/// Whether a column has the same value by both defaults. What was written to a text and read again is a
+/// number of another kind.
+fn is_same_default(ty: Type, a: &OwnedValue, b: &OwnedValue) -> bool {
+    if a == b {
+        return true;
+    }
+    let (a, b) = (a.as_value(), b.as_value());
+    let are = |kind: fn(&Value<'_>) -> bool| kind(&a) && kind(&b);
+    match ty {
+        Type::F32 | Type::F64 if are(|v| matches!(v, Value::Int(_) | Value::UInt(_) | Value::Float(_))) => {
+            let (a, b) = (float(&a), float(&b));
+            match ty {
+                Type::F32 => (a as f32).to_bits() == (b as f32).to_bits(),
+                _ => a.to_bits() == b.to_bits(),
+            }
+        }
+        Type::F32 | Type::F64 => false,
+        _ => {
+            are(|v| matches!(v, Value::Int(_) | Value::UInt(_) | Value::Decimal(_)))
+                && decimal(&a) == decimal(&b)
+        }
     }
 }
 
@@ -350,7 +387,7 @@ fn described(column: &ColumnDef, other: &ColumnDef) -> String {
     if column.nullable != other.nullable {
         parts.push(if column.nullable { "nullable" } else { "not nullable" }.to_owned());
     }
-    if column.default != other.default {
+    if !is_same_default(column.ty, &column.default, &other.default) {
         parts.push(match &column.default {
             OwnedValue::Null => "without a default".to_owned(),
             value => format!("with the default {:?}", value.as_value()),
@@ -379,6 +416,37 @@ pub(crate) fn invalid(of: &str, reason: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::types::value::Decimal;
+
+    #[test]
+    fn defaults_are_the_same_if_the_values_are() {
+        let of = |ty, default: OwnedValue| ColumnDef::new("n", ty).default(default);
+        let money = Type::Decimal { precision: 9, scale: 2 };
+        let same: [(Type, OwnedValue, OwnedValue); 6] = [
+            (Type::U64, 4i64.into(), 4u64.into()),
+            (Type::F32, 0.1f64.into(), f64::from(0.1f32).into()),
+            (Type::F64, 2u8.into(), 2.0f64.into()),
+            (Type::F64, f64::NAN.into(), f64::NAN.into()),
+            (money, 3u8.into(), Decimal::new(300, 2).into()),
+            (Type::U8, OwnedValue::Null, OwnedValue::Null),
+        ];
+        for (ty, a, b) in same {
+            assert_eq!(of(ty, a), of(ty, b));
+        }
+        let others: [(Type, OwnedValue, OwnedValue); 7] = [
+            (Type::U64, 4i64.into(), 5u64.into()),
+            (Type::U8, 300i64.into(), 44u8.into()),
+            (Type::U8, OwnedValue::Null, 0u8.into()),
+            (Type::F64, 0.1f64.into(), f64::from(0.1f32).into()),
+            (Type::F64, 0.0f64.into(), (-0.0f64).into()),
+            (Type::U64, 0.0f64.into(), 0u8.into()),
+            (Type::String(9), "4".into(), 4u8.into()),
+        ];
+        for (ty, a, b) in others {
+            assert_ne!(of(ty, a.clone()), of(ty, b.clone()));
+            assert!(!described(&of(ty, a.clone()), &of(ty, b)).is_empty(), "{a:?}");
+        }
+    }
 
     #[test]
     fn every_type_is_read_as_written() {

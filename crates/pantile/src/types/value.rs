@@ -304,3 +304,24 @@ impl From<Micros> for Value<'_> {
         Value::Timestamp(value.0)
     }
 }
+/// A number as a column of floats takes it.
+#[inline]
+pub(crate) fn float(value: &Value<'_>) -> f64 {
+    match *value {
+        Value::Float(v) => v,
+        Value::Int(v) => v as f64,
+        Value::UInt(v) => v as f64,
+        _ => 0.0,
+    }
+}
+
+/// A number as a column of decimals takes it.
+#[inline]
+pub(crate) fn decimal(value: &Value<'_>) -> Decimal {
+    match *value {
+        Value::Decimal(v) => v,
+        Value::Int(v) => Decimal::new(v.into(), 0),
+        Value::UInt(v) => Decimal::new(v.into(), 0),
+        _ => Decimal::new(0, 0),
+    }
+}

@@ -122,6 +122,21 @@ fn cursors_turn_anywhere() {
     }
 }
 
+/// A cursor that has come to no row reads at no moment but that of its own transaction.
+#[test]
+fn a_cursor_before_its_first_row_stays_with_its_transaction() {
+    let goods = Goods::new(in_memory(), 3);
+    let first = goods.db.begin_read().expect("a reader");
+    let mut cursor = first.cursor(&goods.table, Range::all()).expect("a cursor");
+    cursor.turn(&first, true).expect("nothing to turn");
+    drop(first);
+    goods.db.run(|txn| txn.delete(&goods.table, &[0u64.into()])).expect("deleted");
+    let second = goods.db.begin_read().expect("a reader");
+    cursor.turn(&second, false).expect("nothing to turn");
+    assert!(matches!(cursor.next(&second), Err(Error::UnknownCursor)));
+    assert!(cursor.position().is_none());
+}
+
 /// What is written by place beside a cursor is what a map says.
 #[test]
 fn rows_are_written_by_place() {
@@ -307,7 +322,8 @@ fn waits_are_interrupted() {
         let (asked, answer) = (Arc::clone(&waiting), Arc::clone(&stop));
         txn.interrupt_when(move |_| {
             asked.store(true, Ordering::SeqCst);
-            answer.load(Ordering::SeqCst)
+            // Once.
+            answer.swap(false, Ordering::SeqCst)
         });
         let waits = scope.spawn(move || {
             let error = conflict(txn.delete(table, &[1u64.into()]));

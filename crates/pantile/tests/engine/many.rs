@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::ops::Bound;
 
 use pantile::{
-    ConflictPolicy, Database, Durability, Error, IndexDef, Isolation, MediumKind, Options, OwnedValue, Range,
-    Row, Table, TableDef, TransactionOptions, Type, Value,
+    Conflict, ConflictPolicy, Database, Durability, Error, IndexDef, Isolation, MediumKind, Options,
+    OwnedValue, Range, Row, Table, TableDef, TransactionOptions, Type, Value,
 };
 use pantile_testkit::{Bed, Home, Random};
 
@@ -42,6 +42,27 @@ fn counts_are_those_of_the_transaction() {
         assert_eq!(txn.count_index(&by_n, Range::prefix(&three)).expect("a count"), 90);
         // Another one sees nothing of it.
         assert_eq!(before.count(&table, Range::all()).expect("a count"), 1_000);
+    }
+}
+
+/// Another transaction has a row in the middle of it.
+#[test]
+fn a_range_is_deleted_whole_or_not_at_all() {
+    let home = in_memory();
+    let (db, table) = (&home, numbers(&home));
+    for level in LEVELS {
+        let mut other = db.begin().expect("a transaction");
+        assert!(other.get_for_update(&table, &[500u64.into()]).expect("the row").is_some());
+        let at_once = TransactionOptions::new().isolation(level).conflict(ConflictPolicy::Abort);
+        let mut txn = db.begin_with(at_once).expect("a transaction");
+        assert!(txn.update(&table, &[1u64.into()], &[(1, 77u64.into())]).expect("the row is free"));
+        let error = txn.delete_range(&table, Range::all()).expect_err("a row is locked");
+        assert!(matches!(error, Error::Conflict { conflict: Conflict::Locked, .. }), "{error}");
+        other.rollback();
+        assert_eq!(txn.count(&table, Range::all()).expect("a count"), 1_000);
+        let row = txn.get(&table, &[1u64.into()]).expect("a read").expect("the row");
+        assert_eq!(row.get::<u64>(1).expect("a number"), 77);
+        txn.rollback();
     }
 }
 

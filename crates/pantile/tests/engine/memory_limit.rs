@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use pantile::{Database, Error, IndexDef, Medium, Options, Range, Table, TableDef, Transaction, Type, Value};
+use pantile::{
+    ConflictPolicy, Database, Error, IndexDef, Medium, Options, Range, Table, TableDef, Transaction,
+    TransactionOptions, Type, Value,
+};
 use pantile_testkit::{exact_memory, fails};
 
 const LIMIT: u64 = 12 << 20;
@@ -71,6 +74,39 @@ fn at_the_limit_rows_can_be_read_changed_and_deleted_but_not_added() {
         db.upkeep();
     }
     insert(&db, &table, rows..rows + 500).expect("there is memory again");
+}
+
+/// It has been promised, and a later opening with more memory would make it again over what others have changed.
+#[test]
+fn a_prepared_update_is_made_again_at_the_limit() {
+    let medium = exact_memory();
+    let open = |limit| options(&medium, limit).open("unused").expect("open");
+    let db = open(4 * LIMIT);
+    let t = table(&db);
+    let (least, row) = (8 << 20, u64::MAX);
+    db.run(|txn| txn.insert(&t, &[row.into(), Value::Bytes(b"x")])).expect("a row");
+    let mut txn = db.begin().expect("begin");
+    assert!(txn.update(&t, &[row.into()], &[(1, Value::Bytes(b"prepared"))]).expect("the row"));
+    drop(db.prepare(txn, b"p").expect("prepared"));
+    let rows = (0..).step_by(1_000).find(|&first| {
+        insert(&db, &t, first..first + 1_000).expect("rows");
+        db.stats().dram_bytes > 2 * least
+    });
+    let next = rows.expect("rows take memory") + 1_000;
+    db.close().expect("close");
+
+    let db = open(least);
+    let t = db.table("t").expect("the table");
+    assert!(matches!(insert(&db, &t, next..next + 1), Err(Error::MemoryFull(_))), "the limit is reached");
+    let at_once = TransactionOptions::new().conflict(ConflictPolicy::Abort);
+    let mut other = db.begin_with(at_once).expect("begin");
+    let outcome = other.delete(&t, &[row.into()]);
+    assert!(matches!(outcome, Err(Error::Conflict { .. })), "the row is locked: {outcome:?}");
+    drop(other);
+    db.take_prepared(b"p").expect("it waits").commit().expect("it was promised");
+    let txn = db.begin_read().expect("begin");
+    let found = txn.get(&t, &[row.into()]).expect("a read").expect("the row");
+    assert_eq!(found.get::<&[u8]>(1).expect("bytes"), b"prepared");
 }
 
 #[test]

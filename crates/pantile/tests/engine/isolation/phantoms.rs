@@ -2,7 +2,9 @@
 
 use std::ops::Bound;
 
-use pantile::{ConflictPolicy, IndexDef, MediumKind, Options, Range, TableDef, Type, Value};
+use pantile::{
+    ConflictPolicy, IndexDef, MediumKind, Options, Range, Result, Table, TableDef, Transaction, Type, Value,
+};
 
 use super::bench::{Bench, Outcome};
 
@@ -111,12 +113,33 @@ pub fn three(b: &Bench) -> Outcome {
     Ok(absent && b.rows().len() == 5)
 }
 
-/// A row takes the place of a deleted one and is taken back. Once the entry of the deleted row is gone, another
-/// transaction adds the key. What the first insert has told counts all the same, under every protocol.
+/// A row takes the place of a deleted one and is taken back, or the place is only asked for. Once the entry of the deleted
+/// row is gone, another transaction adds the key. What the first one has been told counts all the same, under every protocol.
 #[test]
 fn a_key_that_was_free_under_a_deleted_row_counts_when_the_insert_is_taken_back() {
+    counts_when_taken_back(&[false, true], |txn, things| txn.insert(things, &[1u64.into(), 1u64.into()]));
+}
+
+#[test]
+fn a_key_that_was_free_under_a_deleted_row_counts_when_it_was_looked_at_to_be_locked() {
+    counts_when_taken_back(&[false], |txn, things| {
+        assert!(txn.get_for_update(things, &[1u64.into()])?.is_none());
+        Ok(())
+    });
+    counts_when_taken_back(&[false, true], |txn, things| {
+        assert!(txn.get_for_update(things, &[1u64.into()])?.is_none());
+        txn.insert(things, &[1u64.into(), 1u64.into()])
+    });
+}
+
+/// Another transaction adds the same key, or, if the other index is unique, only its key.
+fn counts_when_taken_back(is_unique: &[bool], ask: impl Fn(&mut Transaction, &Table) -> Result<()>) {
     let protocols = pantile_protocols::all().iter().map(|protocol| Some(*protocol));
-    for (is_unique, protocol) in [None].into_iter().chain(protocols).flat_map(|p| [(false, p), (true, p)]) {
+    for (is_unique, protocol) in [None]
+        .into_iter()
+        .chain(protocols)
+        .flat_map(|p| is_unique.iter().map(move |&is_unique| (is_unique, p)))
+    {
         let options = Options::new().medium(MediumKind::Dram).worker(false).conflict(ConflictPolicy::Abort);
         let db = options.protocol(protocol).open("unused").expect("open");
         let def =
@@ -130,7 +153,7 @@ fn a_key_that_was_free_under_a_deleted_row_counts_when_the_insert_is_taken_back(
         db.run(|txn| txn.delete(&things, &[1u64.into()])).expect("deleted");
         let mut first = db.begin().expect("begin");
         let before = first.savepoint();
-        first.insert(&things, &row(1, 1)).expect("the key is free");
+        ask(&mut first, &things).expect("the key is free");
         first.rollback_to(before).expect("the savepoint");
         drop(keeps_the_entry);
         for _ in 0..10 {
