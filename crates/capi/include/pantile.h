@@ -684,7 +684,8 @@ int pantile_scan_index(struct pantile_txn *txn,
                        struct pantile_cursor **out);
 
 // Reads the next row into `row`. Returns `PANTILE_DONE`, and leaves `row` as it was, if there is none. `txn` is the
-// transaction that has made the cursor; it may have written meanwhile.
+// transaction that has made the cursor; it may have written meanwhile. After an error the same row is the next one
+// again.
 int pantile_cursor_next(struct pantile_cursor *cursor,
                         struct pantile_txn *txn,
                         struct pantile_row *row);
@@ -697,7 +698,8 @@ int pantile_cursor_next_for_update(struct pantile_cursor *cursor,
                                    struct pantile_row *row);
 
 // Lets the cursor go on from the row that it has come to last, up or down, as far as the index goes. `txn` may be
-// another transaction than before. Does nothing to a cursor that has come to no row.
+// another transaction than before. Does nothing to a cursor that has come to no row: it stays with the transaction that
+// it has been with.
 int pantile_cursor_turn(struct pantile_cursor *cursor,
                         struct pantile_txn *txn,
                         bool reverse);
@@ -997,7 +999,8 @@ int pantile_options_max_pinned_bytes(struct pantile_options *options, uint64_t b
 // Prepares a transaction, for a coordinator that commits parts of one in several databases. `name` is of `len` bytes, at
 // most 255, and is free. What the transaction has changed is durable under that name from then on, and its locks
 // stay, also when the database is opened again, until it is committed or rolled back. The transaction has ended in any
-// case, and is rolled back if the call fails, unless it returns `PANTILE_MISUSE`.
+// case, unless the call returns `PANTILE_MISUSE`. It is rolled back if the call fails; after `PANTILE_MEDIUM_FAILED` the
+// next opening shows whether it has been prepared.
 //
 // Readers do not wait for it, unless it is at `PANTILE_SERIALIZABLE`. The definitions of tables whose rows it has changed
 // cannot change.
@@ -1069,8 +1072,9 @@ int pantile_begin(struct pantile_db *db,
 int pantile_txn_id(const struct pantile_txn *txn, uint64_t *out);
 
 // Commits: makes the writes visible and durable, all or none. `timestamp` may be NULL; transactions with a greater one
-// see them. The transaction has ended in any case, and is rolled back if the call fails, unless it returns
-// `PANTILE_MISUSE`.
+// see them. The transaction has ended in any case, unless the call returns `PANTILE_MISUSE`. It is rolled back if the
+// call fails; after `PANTILE_MEDIUM_FAILED` the next opening shows whether it has been committed, and after
+// `PANTILE_PANIC` a look at what it was to change.
 int pantile_commit(struct pantile_txn *txn,
                    uint64_t *timestamp);
 

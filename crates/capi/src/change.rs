@@ -7,7 +7,7 @@ use pantile::{ColumnDef, OwnedValue, TableChange};
 use crate::database::{pantile_db, pantile_table};
 use crate::definition::pantile_type;
 use crate::error::{Failure, PANTILE_OK, call};
-use crate::pointer::{Out, lent, lent_mut, taken, text};
+use crate::pointer::{Out, free, lent, lent_mut, text};
 use crate::value::{pantile_value, values};
 
 /// Changes of a table that are to be made at once.
@@ -46,7 +46,7 @@ pub extern "C" fn pantile_table_change_new(out: *mut *mut pantile_table_change) 
 /// Frees a change, made or not.
 #[unsafe(no_mangle)]
 pub extern "C" fn pantile_table_change_free(change: *mut pantile_table_change) {
-    drop(taken(change));
+    free(change);
 }
 
 /// Adds a column, before the column `before` or, if that is NULL, behind all others. It is nullable or has a default,

@@ -8,7 +8,7 @@ use pantile::{Cursor, Index, Range, Table, Value};
 
 use crate::database::{ColumnFacts, pantile_index, pantile_table};
 use crate::error::{Failure, PANTILE_DONE, PANTILE_NOT_FOUND, PANTILE_OK, call};
-use crate::pointer::{Out, lent, lent_mut, taken};
+use crate::pointer::{Out, free, lent, lent_mut};
 use crate::row::pantile_row;
 use crate::transaction::{about, pantile_txn};
 use crate::value::{pantile_value, values};
@@ -154,7 +154,8 @@ pub extern "C" fn pantile_scan_index(
 }
 
 /// Reads the next row into `row`. Returns `PANTILE_DONE`, and leaves `row` as it was, if there is none. `txn` is the
-/// transaction that has made the cursor; it may have written meanwhile.
+/// transaction that has made the cursor; it may have written meanwhile. After an error the same row is the next one
+/// again.
 #[unsafe(no_mangle)]
 pub extern "C" fn pantile_cursor_next(
     cursor: *mut pantile_cursor,
@@ -163,10 +164,11 @@ pub extern "C" fn pantile_cursor_next(
 ) -> c_int {
     about(txn, |txn| {
         let (cursor, place) = (lent_mut(cursor, "the cursor")?, lent_mut(row, "the row")?);
-        match cursor.cursor.next(txn.open()?)? {
-            Some(row) => place.load(&row, &cursor.columns).map(|()| PANTILE_OK),
-            None => Ok(PANTILE_DONE),
-        }
+        let loaded = match cursor.cursor.next(txn.open()?)? {
+            Some(row) => place.load(&row, &cursor.columns),
+            None => return Ok(PANTILE_DONE),
+        };
+        loaded.inspect_err(|_| cursor.cursor.step_back()).map(|()| PANTILE_OK)
     })
 }
 
@@ -181,15 +183,17 @@ pub extern "C" fn pantile_cursor_next_for_update(
 ) -> c_int {
     about(txn, |txn| {
         let (cursor, place) = (lent_mut(cursor, "the cursor")?, lent_mut(row, "the row")?);
-        match cursor.cursor.next_for_update(txn.open_mut()?, skip_locked)? {
-            Some(row) => place.load(&row, &cursor.columns).map(|()| PANTILE_OK),
-            None => Ok(PANTILE_DONE),
-        }
+        let loaded = match cursor.cursor.next_for_update(txn.open_mut()?, skip_locked)? {
+            Some(row) => place.load(&row, &cursor.columns),
+            None => return Ok(PANTILE_DONE),
+        };
+        loaded.inspect_err(|_| cursor.cursor.step_back()).map(|()| PANTILE_OK)
     })
 }
 
 /// Lets the cursor go on from the row that it has come to last, up or down, as far as the index goes. `txn` may be
-/// another transaction than before. Does nothing to a cursor that has come to no row.
+/// another transaction than before. Does nothing to a cursor that has come to no row: it stays with the transaction that
+/// it has been with.
 #[unsafe(no_mangle)]
 pub extern "C" fn pantile_cursor_turn(
     cursor: *mut pantile_cursor,
@@ -243,5 +247,5 @@ pub extern "C" fn pantile_estimate_index(
 /// Frees a cursor.
 #[unsafe(no_mangle)]
 pub extern "C" fn pantile_cursor_free(cursor: *mut pantile_cursor) {
-    drop(taken(cursor));
+    free(cursor);
 }

@@ -10,7 +10,7 @@ use crate::c_text::as_c;
 use crate::definition::{index_def, pantile_table_def, pantile_type};
 use crate::error::{Failure, PANTILE_OK, call};
 use crate::options::pantile_options;
-use crate::pointer::{Out, lent, taken, tell, text};
+use crate::pointer::{Out, free, lent, taken, tell, text};
 
 /// An open database.
 pub struct pantile_db {
@@ -143,7 +143,7 @@ pub extern "C" fn pantile_close(db: *mut pantile_db) -> c_int {
 /// What has been acknowledged is as safe as after closing.
 #[unsafe(no_mangle)]
 pub extern "C" fn pantile_release(db: *mut pantile_db) {
-    drop(taken(db));
+    free(db);
 }
 
 /// Creates a table. It is durable when the call returns. `out` may be NULL; the handle is freed by `pantile_table_free`.
@@ -180,7 +180,7 @@ pub extern "C" fn pantile_table_open(
 /// Frees the handle of a table. The table stays.
 #[unsafe(no_mangle)]
 pub extern "C" fn pantile_table_free(table: *mut pantile_table) {
-    drop(taken(table));
+    free(table);
 }
 
 /// Drops a table with its rows and indexes.
@@ -239,7 +239,7 @@ pub extern "C" fn pantile_names_get(names: *const pantile_names, n: usize) -> *c
 /// Frees names.
 #[unsafe(no_mangle)]
 pub extern "C" fn pantile_names_free(names: *mut pantile_names) {
-    drop(taken(names));
+    free(names);
 }
 
 /// The name of a table, or NULL for NULL. It is valid until the handle is freed.
@@ -330,7 +330,7 @@ pub extern "C" fn pantile_index_open(
 /// Frees the handle of an index. The index stays.
 #[unsafe(no_mangle)]
 pub extern "C" fn pantile_index_free(index: *mut pantile_index) {
-    drop(taken(index));
+    free(index);
 }
 
 /// Drops an index.

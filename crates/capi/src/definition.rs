@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_int};
 use pantile::{ColumnDef, IndexDef, TableDef, Type};
 
 use crate::error::{Failure, PANTILE_OK, call};
-use crate::pointer::{Out, lent_mut, taken, text, texts};
+use crate::pointer::{Out, free, lent_mut, text, texts};
 
 /// A truth value, 1 byte.
 pub const PANTILE_TYPE_BOOL: c_int = 0;
@@ -113,7 +113,7 @@ pub extern "C" fn pantile_table_def_new(name: *const c_char, out: *mut *mut pant
 /// Frees a definition. Tables made from it stay.
 #[unsafe(no_mangle)]
 pub extern "C" fn pantile_table_def_free(def: *mut pantile_table_def) {
-    drop(taken(def));
+    free(def);
 }
 
 /// Adds a column behind the others.

@@ -135,10 +135,14 @@ impl Failure {
         )
     }
 
+    pub fn message(&self) -> &str {
+        &self.about.message
+    }
+
     fn from_panic(panic: &(dyn Any + Send)) -> Self {
         let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
         let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-        let what = "this is a fault of the library; roll the transaction back, and report it";
+        let what = "this is a fault of the library; roll the transaction back, unless this call was to end it, and report it";
         Self::new(PANTILE_PANIC, format!("panicked: {text}; {what}"))
     }
 }

@@ -11,7 +11,7 @@ use crate::c_text::as_c;
 use crate::database::pantile_db;
 use crate::error::{Failure, PANTILE_NOT_FOUND, PANTILE_OK, call};
 use crate::options::on_pinned;
-use crate::pointer::{Out, array_mut, lent, taken};
+use crate::pointer::{Out, array_mut, free, lent};
 use crate::transaction::{PANTILE_READ_COMMITTED, PANTILE_SERIALIZABLE, PANTILE_SNAPSHOT};
 
 /// Transactions that are open, the oldest first.
@@ -177,7 +177,7 @@ pub extern "C" fn pantile_transactions_held(
 /// Frees a list of transactions.
 #[unsafe(no_mangle)]
 pub extern "C" fn pantile_transactions_free(list: *mut pantile_transactions) {
-    drop(taken(list));
+    free(list);
 }
 
 /// Ends a transaction of any thread: nothing more of it is committed. Its next call fails with `PANTILE_ENDED`, and so does
@@ -421,7 +421,7 @@ pub extern "C" fn pantile_parts_index(
 /// Frees a list of tables.
 #[unsafe(no_mangle)]
 pub extern "C" fn pantile_parts_free(list: *mut pantile_parts) {
-    drop(taken(list));
+    free(list);
 }
 
 /// What the collector has done since the database was opened, and what waits for it.

@@ -7,7 +7,7 @@ use pantile::media::MediumFactory;
 use pantile::{Collector, ConflictPolicy, Durability, GcOptions, MediumKind, OnPinned, Options, Pacing};
 
 use crate::error::{Failure, PANTILE_OK, call};
-use crate::pointer::{lent_mut, taken};
+use crate::pointer::{free, lent_mut};
 
 /// A file in the database's directory, the default.
 pub const PANTILE_MEDIUM_FILE: c_int = 0;
@@ -84,7 +84,7 @@ pub extern "C" fn pantile_options_new() -> *mut pantile_options {
 /// Frees options. Databases that were opened with them go on.
 #[unsafe(no_mangle)]
 pub extern "C" fn pantile_options_free(options: *mut pantile_options) {
-    drop(taken(options));
+    free(options);
 }
 
 /// Sets where data is kept: `PANTILE_MEDIUM_FILE`, `PANTILE_MEDIUM_DRAM` or `PANTILE_MEDIUM_DAX`.

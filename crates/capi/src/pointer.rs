@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, c_char};
 
-use crate::error::Failure;
+use crate::error::{Failure, PANTILE_OK, call};
 
 /// A handle that a caller has lent.
 pub(crate) fn lent<'h, T>(pointer: *const T, what: &'static str) -> Result<&'h T, Failure> {
@@ -48,6 +48,14 @@ pub(crate) fn tell<T>(pointer: *mut T, value: T) {
 pub(crate) fn taken<T>(pointer: *mut T) -> Option<Box<T>> {
     // SAFETY: callers hand over NULL, or what `Out::give` has given them, once.
     (!pointer.is_null()).then(|| unsafe { Box::from_raw(pointer) })
+}
+
+/// Frees a handle, or NULL. That may end a transaction or close a database, so that no panic passes here either.
+pub(crate) fn free<T>(pointer: *mut T) {
+    call(|| {
+        drop(taken(pointer));
+        Ok(PANTILE_OK)
+    });
 }
 
 /// An array of `len` elements; NULL will do if there are none.

@@ -6,7 +6,7 @@ use pantile::PreparedTransaction;
 
 use crate::database::{pantile_db, pantile_table};
 use crate::error::{Failure, PANTILE_OK, call};
-use crate::pointer::{Out, array, lent, taken, tell};
+use crate::pointer::{Out, array, free, lent, taken, tell};
 use crate::transaction::{ended, pantile_in_flight, pantile_txn};
 
 /// A transaction that is prepared: its commit cannot fail but for the medium.
@@ -25,7 +25,8 @@ fn in_hand(prepared: *mut pantile_prepared) -> Result<PreparedTransaction, Failu
 /// Prepares a transaction, for a coordinator that commits parts of one in several databases. `name` is of `len` bytes, at
 /// most 255, and is free. What the transaction has changed is durable under that name from then on, and its locks
 /// stay, also when the database is opened again, until it is committed or rolled back. The transaction has ended in any
-/// case, and is rolled back if the call fails, unless it returns `PANTILE_MISUSE`.
+/// case, unless the call returns `PANTILE_MISUSE`. It is rolled back if the call fails; after `PANTILE_MEDIUM_FAILED` the
+/// next opening shows whether it has been prepared.
 ///
 /// Readers do not wait for it, unless it is at `PANTILE_SERIALIZABLE`. The definitions of tables whose rows it has changed
 /// cannot change.
@@ -82,10 +83,7 @@ pub extern "C" fn pantile_prepared_rollback(prepared: *mut pantile_prepared) -> 
 /// Leaves a transaction prepared, for `pantile_prepared_take`. Does nothing for NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn pantile_prepared_free(prepared: *mut pantile_prepared) {
-    call(|| {
-        drop(taken(prepared));
-        Ok(PANTILE_OK)
-    });
+    free(prepared);
 }
 
 /// Takes a prepared transaction by its name, to commit it or to roll it back: `PANTILE_UNKNOWN_NAME` if none of this name

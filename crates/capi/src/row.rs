@@ -7,7 +7,7 @@ use pantile::{Error, Row, Value};
 
 use crate::database::ColumnFacts;
 use crate::error::{Failure, PANTILE_NOT_FOUND, PANTILE_OK, call};
-use crate::pointer::{Out, array_mut, lent, taken};
+use crate::pointer::{Out, array_mut, free, lent};
 use crate::value::{
     PANTILE_BYTES, PANTILE_TEXT, pantile_null, pantile_span, pantile_value, pantile_value_as,
 };
@@ -92,7 +92,7 @@ pub extern "C" fn pantile_row_new() -> *mut pantile_row {
 /// Frees a row and its values.
 #[unsafe(no_mangle)]
 pub extern "C" fn pantile_row_free(row: *mut pantile_row) {
-    drop(taken(row));
+    free(row);
 }
 
 /// How many values the row has; 0 for NULL, and before a row has been read into it.

@@ -10,7 +10,7 @@ use crate::error::{
     Failure, PANTILE_NOT_FOUND, PANTILE_OK, PANTILE_PANIC, call, guarded, note, pantile_is_retryable,
 };
 use crate::options::policy;
-use crate::pointer::{Out, array, lent, lent_mut, taken, tell};
+use crate::pointer::{Out, array, free, lent, lent_mut, taken, tell};
 use crate::row::pantile_row;
 use crate::value::{pantile_value, values};
 
@@ -177,12 +177,15 @@ pub(crate) fn ended(txn: *mut pantile_txn) -> Result<Transaction, Failure> {
     if held.is_lent {
         return Err(Failure::misuse("pantile_run ends the transaction; return a code instead"));
     }
+    // Before it is taken: it is still to be rolled back.
+    held.check_panicked().map_err(|panicked| Failure::misuse(panicked.message()))?;
     taken(txn).ok_or_else(|| Failure::null("the transaction"))?.into_open()
 }
 
 /// Commits: makes the writes visible and durable, all or none. `timestamp` may be NULL; transactions with a greater one
-/// see them. The transaction has ended in any case, and is rolled back if the call fails, unless it returns
-/// `PANTILE_MISUSE`.
+/// see them. The transaction has ended in any case, unless the call returns `PANTILE_MISUSE`. It is rolled back if the
+/// call fails; after `PANTILE_MEDIUM_FAILED` the next opening shows whether it has been committed, and after
+/// `PANTILE_PANIC` a look at what it was to change.
 #[unsafe(no_mangle)]
 pub extern "C" fn pantile_commit(txn: *mut pantile_txn, timestamp: *mut u64) -> c_int {
     call(|| {
@@ -222,10 +225,7 @@ pub extern "C" fn pantile_in_flight_wait(flight: *mut pantile_in_flight, timesta
 /// Leaves a commit to itself: it becomes durable soon, and nobody learns if it does not. Does nothing for NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn pantile_in_flight_free(flight: *mut pantile_in_flight) {
-    call(|| {
-        drop(taken(flight));
-        Ok(PANTILE_OK)
-    });
+    free(flight);
 }
 
 /// Undoes all writes and ends the transaction. Does nothing for NULL.
@@ -235,10 +235,11 @@ pub extern "C" fn pantile_rollback(txn: *mut pantile_txn) -> c_int {
         return PANTILE_OK;
     }
     call(|| {
-        match ended(txn) {
-            Ok(txn) => txn.rollback(),
-            Err(failure) if failure.code == PANTILE_PANIC => {}
-            Err(failure) => return Err(failure),
+        let held = lent(txn, "the transaction")?;
+        match held.has_panicked.get() && !held.is_lent {
+            // What it holds goes, whatever state it is in.
+            true => drop(taken(txn)),
+            false => ended(txn)?.rollback(),
         }
         Ok(PANTILE_OK)
     })
@@ -648,4 +649,22 @@ pub extern "C" fn pantile_unlock_row(txn: *mut pantile_txn, table: *const pantil
 
 fn found(found: bool) -> c_int {
     if found { PANTILE_OK } else { PANTILE_NOT_FOUND }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::PANTILE_MISUSE;
+
+    /// What a call that ends the transaction says, a program can do: the handle is still there.
+    #[test]
+    fn after_a_panic_the_transaction_can_be_rolled_back() {
+        let options = pantile::Options::new().medium(pantile::MediumKind::Dram);
+        let db = options.open("unused").expect("a database");
+        let txn = Box::into_raw(Box::new(pantile_txn::new(db.begin().expect("a transaction"), false)));
+        assert_eq!(about(txn, |_| panic!("a fault")), PANTILE_PANIC);
+        assert_eq!(pantile_commit(txn, std::ptr::null_mut()), PANTILE_MISUSE);
+        assert_eq!(pantile_rollback(txn), PANTILE_OK);
+        db.close().expect("nothing is open");
+    }
 }

@@ -237,6 +237,9 @@ impl fmt::Display for LoadError {
         for (table, error) in &self.left {
             write!(f, "; table {table:?} has a part of the rows and could not be removed: {error}")?;
         }
+        if matches!(&*self.cause, Error::Database(pantile::Error::MediumFailed { .. })) {
+            return Ok(()); // It says itself that it is not known.
+        }
         if self.committed.is_empty() && self.left.is_empty() {
             return f.write_str("; nothing was loaded");
         }

@@ -61,7 +61,7 @@ impl<'d> Dump<'d> {
     /// # Errors
     /// [`Error::Database`].
     pub fn new(db: &'d Database) -> Result<Self, Error> {
-        let names = db.tables().into_iter().filter(|name| name != "#prepared");
+        let names = db.tables().into_iter().filter(|name| !db.is_for_prepared(name));
         Self::of_tables(db, &names.collect::<Vec<_>>())
     }
 

@@ -2,6 +2,7 @@
 
 use std::io::Read;
 use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
@@ -189,22 +190,29 @@ impl<'l> Load<'l> {
         let (sender, receiver) = mpsc::sync_channel(threads + 1);
         let receiver = Arc::new(Mutex::new(receiver));
         let mut session = Session::new(&self.settings, &work);
-        let outcome = thread::scope(|scope| {
+        let read = thread::scope(|scope| {
             for _ in 0..threads {
                 let (work, receiver) = (&work, Arc::clone(&receiver));
                 scope.spawn(move || work.run(&receiver));
             }
             drop(receiver);
             session.sender = Some(sender);
-            let outcome = read(&mut session).and_then(|()| session.check_names());
+            let read =
+                catch_unwind(AssertUnwindSafe(|| read(&mut session).and_then(|()| session.check_names())));
+            // Otherwise the threads wait for more, also after a panic.
             session.sender = None;
-            outcome
+            read
         });
+        let (read, panic) = match read {
+            Ok(outcome) => (outcome, None),
+            Err(panic) => (Err(Error::Interrupted), Some(panic)),
+        };
         let (loaded, made) = session.end();
-        let (outcome, committed) = work.end(outcome);
-        outcome.map(|()| loaded).map_err(|cause| {
+        let (outcome, committed) = work.end(read);
+        let outcome = outcome.map(|()| loaded).map_err(|cause| {
             let left = made.into_iter().filter_map(|table| table.take_back(db)).collect();
             LoadError { cause: cause.into(), committed, left }
-        })
+        });
+        panic.map_or(outcome, |panic| resume_unwind(panic))
     }
 }

@@ -1,5 +1,6 @@
 //! What the threads of a load do: read blocks, insert their rows.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Receiver;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -52,10 +53,16 @@ impl<'d> Work<'d> {
         loop {
             let next = blocks.lock().unwrap_or_else(PoisonError::into_inner).recv();
             let Ok(block) = next else { return };
-            if self.is_before_failure(block.number)
-                && let Err(error) = self.load(&block)
-            {
-                self.fail(block.number, error);
+            if self.is_before_failure(block.number) {
+                let loaded = catch_unwind(AssertUnwindSafe(|| self.load(&block)));
+                // Others may be waiting for its turn.
+                let failed = |panic| {
+                    self.fail(block.number, Error::Interrupted);
+                    resume_unwind(panic)
+                };
+                if let Err(error) = loaded.unwrap_or_else(failed) {
+                    self.fail(block.number, error);
+                }
             }
         }
     }

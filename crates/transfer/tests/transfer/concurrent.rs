@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use pantile::{Error as DatabaseError, TableDef, Type};
 use pantile_transfer::{Dump, Error, Format, Load, Progress};
@@ -111,6 +112,17 @@ fn a_load_that_is_stopped_leaves_nothing() {
         || Load::new(&pets).progress(&stop).rows("pets", Format::Csv, text.as_bytes()),
         "interrupted",
     );
+}
+
+/// The threads of the load end, and the panic goes on.
+#[test]
+fn a_panic_in_a_callback_ends_the_load() {
+    let (db, text) = (home::pets(), many(10..60_000));
+    let before = home::rows(&db, "pets");
+    let panics = |_: &Progress<'_>| -> ControlFlow<()> { panic!("a fault of the program") };
+    let load = || Load::new(&db).progress(&panics).rows("pets", Format::Csv, text.as_bytes());
+    assert!(catch_unwind(AssertUnwindSafe(load)).is_err(), "the panic goes on");
+    assert_eq!(home::rows(&db, "pets"), before);
 }
 
 #[test]
