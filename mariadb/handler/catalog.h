@@ -15,6 +15,9 @@ struct Entry
   std::string engine_name() const { return "t" + std::to_string(number); }
 };
 
+/* Drops a table of the engine that no name means any more. 0 is none. */
+void drop_engine_table(uint64_t number);
+
 namespace catalog
 {
   /* Opens the catalog, and drops what a crash has left. */

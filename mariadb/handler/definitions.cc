@@ -37,7 +37,7 @@ static int create_engine_table(const Shape &shape, TABLE *form, const std::strin
   return code;
 }
 
-static void drop_engine_table(uint64_t number)
+void drop_engine_table(uint64_t number)
 {
   const std::string name= Entry{number, 0, false}.engine_name();
   /* If it cannot be dropped now it is dropped at the next start. */
@@ -105,9 +105,15 @@ int ha_pantile::delete_table(const char *name)
     return refused;
   Entry entry;
   const int code= catalog::remove(name, &entry);
-  if (code == PANTILE_OK)
+  if (code != PANTILE_OK)
+    return error(code, HA_ERR_NO_SUCH_TABLE);
+  /* DROP TEMPORARY TABLE does not end a transaction that has written to it. */
+  Session *session= Session::found(ha_thd());
+  if (entry.is_temporary && session && session->is_in_transaction())
+    session->drop_at_end(entry.number);
+  else
     drop_engine_table(entry.number);
-  return code == PANTILE_OK ? 0 : error(code, HA_ERR_NO_SUCH_TABLE);
+  return 0;
 }
 
 int ha_pantile::rename_table(const char *from, const char *to)
@@ -195,11 +201,25 @@ bool ha_pantile::can_change_columns(TABLE *altered, const Alter_inplace_info *in
   return can;
 }
 
+/* Whether all keys of a definition fit an index with the columns of sort keys that the engine's table has: a key of several
+ * columns leaves less room for each than a key of one. */
+static bool leaves_room(TABLE *altered, const Shape &with_columns_of_now)
+{
+  Shape anew;
+  std::string why;
+  if (anew.make(altered, &why))
+    return false;
+  for (size_t s= 0; s < anew.sorts.size(); s++)
+    if (with_columns_of_now.sorts[s].most > anew.sorts[s].most)
+      return false;
+  return true;
+}
+
 enum_alter_inplace_result ha_pantile::check_if_supported_inplace_alter(TABLE *altered, Alter_inplace_info *info)
 {
   const alter_table_operations wanted= info->handler_flags;
   if (defines_foreign_keys(ha_thd()) || (info->create_info->used_fields & HA_CREATE_USED_AUTO) ||
-      (wanted & ~(ONLY_DEFINITION | INDEXES | COLUMNS)) || table_version() >= MOST_CHANGES)
+      (wanted & ~(ONLY_DEFINITION | INDEXES | COLUMNS | ALTER_PARTITIONED)) || table_version() >= MOST_CHANGES)
     return HA_ALTER_INPLACE_NOT_SUPPORTED;
   if (wanted & COLUMNS)
     return !(wanted & INDEXES) && can_change_columns(altered, info) ? HA_ALTER_INPLACE_INSTANT
@@ -217,6 +237,11 @@ enum_alter_inplace_result ha_pantile::check_if_supported_inplace_alter(TABLE *al
     for (uint d= 0; d < info->index_drop_count; d++)
       if (!strcmp(info->key_info_buffer[info->index_add_buffer[a]].name.str, info->index_drop_buffer[d]->name.str))
         return HA_ALTER_INPLACE_NOT_SUPPORTED;
+  if (info->index_add_count && !leaves_room(altered, changed))
+    return HA_ALTER_INPLACE_NOT_SUPPORTED;
+  /* A transaction whose definition does not have the index would meet its uniqueness. */
+  if (wanted & ALTER_ADD_UNIQUE_INDEX)
+    return HA_ALTER_INPLACE_SHARED_LOCK;
   return wanted & INDEXES ? HA_ALTER_INPLACE_NO_LOCK : HA_ALTER_INPLACE_INSTANT;
 }
 

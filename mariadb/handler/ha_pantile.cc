@@ -9,10 +9,17 @@ int ha_pantile::error(int code, int none)
   if (code == PANTILE_DUPLICATE_KEY)
   {
     const char *name= pantile_error_index();
+    bool is_known= !name || !strcmp(name, "primary");
     duplicate= shape.primary;
     for (uint k= 0; name && k < shape.keys.size(); k++)
       if (k != shape.primary && shape.keys[k].name == name)
+      {
         duplicate= k;
+        is_known= true;
+      }
+    /* An index that has been dropped since the transaction began, and binds it still. */
+    if (!is_known)
+      return handler_error(ha_thd(), PANTILE_CONFLICT, none);
   }
   return handler_error(ha_thd(), code, none);
 }
@@ -89,6 +96,7 @@ int ha_pantile::open_indexes()
     if (k != shape.primary)
       if (int code= pantile_index_open(share->table, shape.keys[k].name.c_str(), &indexes[k]))
         return error(code, HA_ERR_TABLE_DEF_CHANGED);
+  generation= share->generation;
   return 0;
 }
 
@@ -147,7 +155,7 @@ int ha_pantile::end_own(bool commits)
 {
   if (!own)
     return 0;
-  const int code= commits ? pantile_commit(own, nullptr) : pantile_rollback(own);
+  const int code= end_transaction(own, commits);
   own= txn= nullptr;
   return code == PANTILE_OK ? 0 : error(code);
 }
@@ -214,6 +222,13 @@ int ha_pantile::enter(THD *thd, thr_lock_type type)
  * temporary tables are used without being locked. */
 int ha_pantile::ready()
 {
+  /* TRUNCATE, by another handler of the same statement or under LOCK TABLES. */
+  if (generation != share->generation)
+  {
+    free_cursor();
+    if (int failed= open_indexes())
+      return failed;
+  }
   if (copies && !own)
     return begin_own();
   return running() ? 0 : enter(ha_thd(), lock_type == TL_UNLOCK ? TL_WRITE : lock_type);
@@ -290,6 +305,12 @@ template <class Read> int ha_pantile::read_locking(Read read)
   pantile_locked_rows(txn, &after);
   has_locked_row= after > before;
   return code;
+}
+
+bool ha_pantile::has_come_to_row() const
+{
+  uint64_t id;
+  return pantile_cursor_row_id(cursor, &id) == PANTILE_OK;
 }
 
 int ha_pantile::open_cursor(uint key, const pantile_range &range)
@@ -376,8 +397,9 @@ int ha_pantile::rnd_next(uchar *record)
     return failed;
   if (is_at_end)
     return HA_ERR_END_OF_FILE;
+  /* A cursor that has come to no row is of its transaction only. */
   if (cursor_txn != txn_number)
-    if (int failed= turn(false))
+    if (int failed= has_come_to_row() ? turn(false) : rnd_init(true))
       return failed;
   return fetch(record);
 }
@@ -421,6 +443,14 @@ static pantile_bound bound_of(int kind, const std::vector<pantile_value> &values
   return {values.empty() ? PANTILE_UNBOUNDED : kind, values.data(), values.size()};
 }
 
+int ha_pantile::read_range_first(const key_range *start, const key_range *end, bool is_equal, bool sorted)
+{
+  begins_range= true;
+  const int failed= handler::read_range_first(start, end, is_equal, sorted);
+  begins_range= false;
+  return failed;
+}
+
 int ha_pantile::index_read_map(uchar *record, const uchar *key, key_part_map parts, ha_rkey_function how)
 {
   if (int failed= ready())
@@ -462,7 +492,7 @@ int ha_pantile::index_read_map(uchar *record, const uchar *key, key_part_map par
   default:
     return HA_ERR_WRONG_COMMAND;
   }
-  if (!range.reverse && !cursor_is_bounded && end_range)
+  if (begins_range && !range.reverse && !cursor_is_bounded && end_range)
   {
     shape.encode_key(table, active_index, end_range->key, end_range->length, true, end_scratch, end_values);
     range.to= bound_of(end_range->flag == HA_READ_BEFORE_KEY ? PANTILE_EXCLUDED : PANTILE_INCLUDED, end_values);
@@ -511,6 +541,8 @@ int ha_pantile::step(uchar *record, bool reverse)
   /* Beyond the last row, the one before is the last. */
   if (is_at_end && cursor_reverse != reverse && !cursor_is_bounded && is_same)
     return whole_index(record, reverse);
+  if (!is_same && !has_come_to_row())
+    return HA_ERR_END_OF_FILE;
   if (cursor_reverse != reverse || !is_same)
     if (int failed= turn(reverse))
       return failed;
@@ -581,12 +613,21 @@ int ha_pantile::lock_duplicate()
 
 int ha_pantile::insert_or_lock()
 {
+  /* The server does not say it of a table with triggers. */
+  const bool reads_duplicate= replaces || ha_thd()->lex->duplicates == DUP_REPLACE;
   for (;;)
   {
+    if (thd_killed(ha_thd()))
+      return HA_ERR_ABORTED_BY_USER;
     int code= pantile_insert(txn, share->table, values.data(), values.size());
-    if (code == PANTILE_OK || code != PANTILE_DUPLICATE_KEY || !replaces)
+    if (code == PANTILE_OK || code != PANTILE_DUPLICATE_KEY || !reads_duplicate)
       return error(code);
     const int found= error(code);
+    if (found != HA_ERR_FOUND_DUPP_KEY)
+      return found;
+    /* A row of a table without a key has a number that no other has. */
+    if (duplicate == MAX_KEY)
+      return HA_ERR_INTERNAL_ERROR;
     code= lock_duplicate();
     if (code == PANTILE_OK)
       return found;

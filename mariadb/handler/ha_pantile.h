@@ -29,6 +29,8 @@ public:
 
   const std::string name;
   pantile_table *table= nullptr;
+  /* How often another table has come into its place. */
+  uint64_t generation= 0;
   /* CREATE TEMPORARY TABLE has made it: its rows belong to transactions of the session. */
   bool is_temporary= false;
 
@@ -142,6 +144,7 @@ public:
   int index_init(uint index, bool sorted) override;
   int index_end() override;
   int index_read_map(uchar *record, const uchar *key, key_part_map parts, ha_rkey_function how) override;
+  int read_range_first(const key_range *start, const key_range *end, bool is_equal, bool sorted) override;
   int index_next(uchar *record) override { return step(record, false); }
   int index_prev(uchar *record) override { return step(record, true); }
   int index_next_same(uchar *record, const uchar *key, uint length) override;
@@ -172,6 +175,7 @@ private:
   int fetch(uchar *record);
   int fill(uchar *record);
   int turn(bool reverse);
+  bool has_come_to_row() const;
   int step(uchar *record, bool reverse);
   int whole_index(uchar *record, bool reverse);
   static bool next_range(range_seq_t handler, KEY_MULTI_RANGE *range);
@@ -189,6 +193,8 @@ private:
   Share *share= nullptr;
   Shape shape;
   std::vector<pantile_index *> indexes;
+  /* The share's table to which they belong. */
+  uint64_t generation= 0;
 
   /* The rows that there were when the keys were sampled. */
   ha_rows sampled_rows= 0;
@@ -217,6 +223,8 @@ private:
   uint64_t cursor_txn= 0;
   bool cursor_reverse= false;
   bool cursor_is_bounded= false;
+  /* The server's end of a range is that of the read under way, and not of one before. */
+  bool begins_range= false;
   /* The cursor is at its end. */
   bool is_at_end= false;
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "session.h"
+#include "catalog.h"
 #include "two_phases.h"
 #include "slave.h"
 #include <algorithm>
@@ -39,6 +40,7 @@ Session::~Session()
   pantile_prepared_free(prepared);
   prepared= nullptr;
   end(false);
+  drop_tables();
 }
 
 void Session::take()
@@ -255,13 +257,29 @@ int Session::start_with_snapshot(THD *thd)
   return 0;
 }
 
+int end_transaction(pantile_txn *txn, bool commits)
+{
+  const int code= commits ? pantile_commit(txn, nullptr) : pantile_rollback(txn);
+  /* A call before has panicked. */
+  if (code == PANTILE_MISUSE)
+    pantile_rollback(txn);
+  return code;
+}
+
+void Session::drop_tables()
+{
+  for (uint64_t table : dropped)
+    drop_engine_table(table);
+  dropped.clear();
+}
+
 int Session::end(bool commits)
 {
   int code= PANTILE_OK;
   if (prepared)
     code= commits ? pantile_prepared_commit(prepared, nullptr) : pantile_prepared_rollback(prepared);
   else if (txn)
-    code= commits ? pantile_commit(txn, nullptr) : pantile_rollback(txn);
+    code= end_transaction(txn, commits);
   prepared= nullptr;
   txn= nullptr;
   ended.clear();
@@ -278,6 +296,7 @@ int Session::commit(THD *thd, bool all)
     {
       tell_ended();
       end(false);
+      drop_tables();
       leave();
       return HA_ERR_ROLLBACK;
     }
@@ -287,6 +306,7 @@ int Session::commit(THD *thd, bool all)
     if (!unpublished.empty())
       code= commit_later(thd, unpublished);
     unpublished.clear();
+    drop_tables();
     leave();
     return code == PANTILE_OK ? 0 : tell_not_committed(thd, code);
   }
@@ -321,6 +341,8 @@ int Session::prepare(THD *thd, bool all)
   }
   const std::string name= name_of_transaction(thd);
   const int code= pantile_prepare(pantile_database, txn, name.data(), name.size(), &prepared);
+  if (code == PANTILE_MISUSE)
+    pantile_rollback(txn);
   txn= nullptr;
   if (code == PANTILE_OK)
     return 0;
@@ -360,6 +382,7 @@ int Session::rollback(THD *thd, bool all)
       statistic_increment(pantile_counters.rollbacks, &LOCK_status);
     const bool was_prepared= prepared != nullptr;
     const int code= end(false);
+    drop_tables();
     leave();
     if (was_prepared && code != PANTILE_OK)
     {
@@ -496,7 +519,23 @@ static int rollback_to_savepoint(handlerton *, THD *thd, void *place)
   return Session::of(thd)->rollback_to(savepoint_at(place));
 }
 
-static bool rolling_back_frees_no_metadata(handlerton *, THD *) { return false; }
+/* At SERIALIZABLE, what it has read must stay as well. */
+bool Session::holds_no_table()
+{
+  take();
+  size_t locked= 0;
+  const bool holds= txn && (is_serializable || pantile_locked_rows(txn, &locked) != PANTILE_OK || locked != 0);
+  if (!in_statement)
+    leave();
+  return !holds && !prepared;
+}
+
+/* Whether the server may let others change the tables that were used after the savepoint. */
+static bool holds_no_table(handlerton *, THD *thd)
+{
+  Session *session= Session::found(thd);
+  return !session || session->holds_no_table();
+}
 
 static int start_consistent_snapshot(handlerton *, THD *thd) { return Session::of(thd)->start_with_snapshot(thd); }
 
@@ -508,7 +547,7 @@ void fill_in_transactions(handlerton *hton)
   hton->savepoint_offset= sizeof(size_t);
   hton->savepoint_set= set_savepoint;
   hton->savepoint_rollback= rollback_to_savepoint;
-  hton->savepoint_rollback_can_release_mdl= rolling_back_frees_no_metadata;
+  hton->savepoint_rollback_can_release_mdl= holds_no_table;
   /* Nothing releases one: a name that is used again leaves the savepoints that came after it, and they end with the
    * transaction. */
   hton->start_consistent_snapshot= start_consistent_snapshot;

@@ -5,6 +5,7 @@
 
 #include "common.h"
 #include <atomic>
+#include <vector>
 
 /* Transactions of connections have this name in the engine, and the connection's number. */
 #define NAME_OF_CONNECTIONS "connection"
@@ -29,6 +30,11 @@ public:
   bool sees_newest() const { return by_statement || needs_snapshot; }
 
   pantile_txn *transaction() const { return txn; }
+  bool is_in_transaction() const { return txn || prepared; }
+  /* Whether tables may change that it has used. */
+  bool holds_no_table();
+  /* A table of the engine that goes once the transaction has ended, which may have rows in it. */
+  void drop_at_end(uint64_t table) { dropped.push_back(table); }
   bool has_ended(uint64_t number) const { return !txn || number != transactions; }
   /* Which of the connection's transactions it is. */
   uint64_t number() const { return transactions; }
@@ -63,6 +69,7 @@ private:
   void end_statement();
   void release(size_t savepoint);
   int end(bool commits);
+  void drop_tables();
   static bool is_stopped(void *thd, uint64_t holder);
   static void report_wait(THD *thd, uint64_t holder);
 
@@ -74,6 +81,7 @@ private:
   pantile_txn *txn= nullptr;
   pantile_prepared *prepared= nullptr; /* takes the place of `txn` */
   uint64_t transactions= 0;            /* the number of this one among those of all connections */
+  std::vector<uint64_t> dropped;       /* temporary tables that go with the transaction */
   std::string unpublished;             /* the name of one that is in the binary log, and that found no space */
   bool only_reads= false;
   bool is_serializable= false;
@@ -85,6 +93,9 @@ private:
   size_t statement_savepoint= 0;
   bool has_statement_savepoint= false;
 };
+
+/* Ends a transaction, which is gone then whatever the code says. */
+int end_transaction(pantile_txn *txn, bool commits);
 
 /* The error of the handler for a code, `none` for what was not found. Notes that the transaction has to be rolled back
  * where it cannot go on. */

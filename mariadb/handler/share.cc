@@ -29,6 +29,7 @@ int Share::reopen()
 {
   pantile_table_free(table);
   table= nullptr;
+  generation++;
   return open();
 }
 
@@ -95,7 +96,10 @@ void forget_row_numbers(uint64_t engine_number)
   next_rows.erase(engine_number);
 }
 
-/* The number behind the last row that is there. */
+/* More rows than anybody prepares. */
+static const uint64_t PREPARED_ROWS= 1ULL << 32;
+
+/* The number behind the last row that is there. Those of rows that are prepared are not seen. */
 static int find_next_row(const pantile_table *table, uint64_t *next)
 {
   pantile_txn_options options= {};
@@ -126,6 +130,8 @@ static int find_next_row(const pantile_table *table, uint64_t *next)
     pantile_cursor_free(cursor);
   }
   pantile_rollback(txn);
+  if (code == PANTILE_OK && pantile_prepared_check_table(pantile_database, table) == PANTILE_BUSY)
+    *next+= PREPARED_ROWS;
   return code;
 }
 

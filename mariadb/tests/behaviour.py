@@ -394,6 +394,20 @@ def indexes_after_a_kill():
     same(a.do("ALTER TABLE {t} DROP INDEX by_n"), 0)
 
 
+def dropped_unique_index():
+    """A unique index binds transactions from before it was dropped, and their definition of the table does not have it."""
+    a, b = pair("Pantile")
+    same(a.do("CREATE TABLE aside (id INT) ENGINE=Pantile"), 0), same(a.do("ALTER TABLE {t} ADD UNIQUE u (n)"), 0)
+    for statement in ("REPLACE INTO {t} VALUES (9, 20)", "INSERT INTO {t} VALUES (9, 20) ON DUPLICATE KEY UPDATE n = 21"):
+        b.do("BEGIN"), same(b.do("INSERT INTO aside VALUES (1)"), 1)
+        same(a.do("ALTER TABLE {t} DROP INDEX u"), 0)
+        assert b.do(statement) in (-1213, 1)
+        b.do("ROLLBACK"), same(b.do(statement), 1), same(b.do("DELETE FROM {t} WHERE id = 9"), 1)
+        same(a.do("ALTER TABLE {t} ADD UNIQUE u (n)"), 0)
+    b.do("BEGIN"), same(b.do("INSERT INTO {t} VALUES (9, 20)"), -1062), b.do("ROLLBACK")
+    same(a.do("ALTER TABLE {t} DROP INDEX u"), 0), same(a.do("DROP TABLE aside"), 0)
+
+
 def maintenance():
     """CHECK, ANALYZE, OPTIMIZE, and what is refused."""
     a, b = pair("Pantile")
@@ -610,7 +624,7 @@ def main():
     for engine in ("Pantile", "InnoDB"):
         cursor.execute(f"CREATE TABLE t_{engine} (id INT PRIMARY KEY, n INT) ENGINE={engine}")
     for check in (read_uncommitted, read_committed, repeatable_read, before_the_first_read, insert_select, serializable, gaps,
-                  locking_reads, share_mode, unmatched_rows, deadlocks, kill, savepoints, consistent_snapshots, xa, later_holders, definitions, virtual_columns,
+                  locking_reads, share_mode, unmatched_rows, deadlocks, kill, savepoints, consistent_snapshots, xa, later_holders, definitions, dropped_unique_index, virtual_columns,
                   lists_of_keys, joins, numbers, lost_tables,
                   indexes_after_a_kill, maintenance, tables_of_tables, privileges, garbage_holders, pinned_too_long,
                   full_medium):

@@ -74,6 +74,78 @@ SCENARIOS = {
         a SELECT * FROM mine
         a COMMIT
         a DROP TEMPORARY TABLE mine""",
+    "a temporary table that is dropped within a transaction": """
+        a CREATE TABLE t (id INT PRIMARY KEY) ENGINE={e}
+        a BEGIN
+        a INSERT INTO t VALUES (1)
+        a CREATE TEMPORARY TABLE mine (id INT PRIMARY KEY) ENGINE={e}
+        a INSERT INTO mine VALUES (1)
+        a DROP TEMPORARY TABLE mine
+        a CREATE TEMPORARY TABLE mine (n INT) ENGINE={e}
+        a INSERT INTO mine SELECT id + 1 FROM t
+        a SELECT * FROM mine
+        a CREATE OR REPLACE TEMPORARY TABLE mine (m INT) ENGINE={e}
+        a INSERT INTO mine VALUES (7)
+        a SELECT * FROM mine
+        a COMMIT
+        a SELECT * FROM t
+        a SELECT * FROM mine
+        a BEGIN
+        a INSERT INTO mine VALUES (8)
+        a DROP TEMPORARY TABLE mine
+        a INSERT INTO t VALUES (2)
+        a ROLLBACK
+        a SELECT * FROM t""",
+    "groups of several ranges of an index": """
+        a CREATE TABLE t (a INT, b INT, c INT, KEY ab (a,b)) ENGINE={e}
+        a INSERT INTO t SELECT seq % 10, seq, 0 FROM seq_1_to_20000
+        a ANALYZE TABLE t
+        a SELECT a, MIN(b) FROM t WHERE a IN (1,3,5) GROUP BY a
+        a SELECT a, MAX(b) FROM t WHERE a IN (1,3,5) GROUP BY a
+        a SELECT a, MIN(b), MAX(b) FROM t WHERE a > 1 AND a < 4 OR a = 7 GROUP BY a
+        a SELECT DISTINCT a FROM t WHERE a BETWEEN 1 AND 2 OR a BETWEEN 6 AND 7
+        a CREATE TABLE p (a INT, b INT, KEY ab (a,b)) ENGINE={e} PARTITION BY HASH (b) PARTITIONS 3
+        a INSERT INTO p SELECT a, b FROM t
+        a ANALYZE TABLE p
+        a SELECT a, MIN(b) FROM p WHERE a IN (1,3,5) GROUP BY a
+        a SELECT DISTINCT a FROM p WHERE a BETWEEN 1 AND 2 OR a BETWEEN 6 AND 7 ORDER BY a""",
+    "a key that leaves less room": """
+        a CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(255), n INT, KEY (a)) ENGINE={e} CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci
+        a INSERT INTO t VALUES (1,'one',1), (2,'two',2)
+        a ALTER TABLE t ADD KEY an (a, n)
+        a SELECT id FROM t FORCE INDEX (an) WHERE a = 'TWO' AND n = 2""",
+    "partitions that are changed in place": """
+        a CREATE TABLE p (id INT PRIMARY KEY, n INT) ENGINE={e} PARTITION BY HASH (id) PARTITIONS 4
+        a INSERT INTO p SELECT seq, seq % 7 FROM seq_1_to_100
+        a ALTER TABLE p ADD INDEX k (n), ALGORITHM=INPLACE
+        a SELECT COUNT(*), SUM(id) FROM p FORCE INDEX (k) WHERE n = 3
+        a ALTER TABLE p ALTER n SET DEFAULT 5, ALGORITHM=INSTANT
+        a INSERT INTO p (id) VALUES (1000)
+        a SELECT * FROM p WHERE id = 1000
+        a ALTER TABLE p ADD UNIQUE u (n, id), DROP INDEX k, ALGORITHM=INPLACE
+        a INSERT INTO p VALUES (1000, 5)
+        a SELECT COUNT(*), SUM(id) FROM p FORCE INDEX (u) WHERE n = 3
+        a ALTER TABLE p DROP INDEX u, ALGORITHM=INPLACE
+        a SELECT COUNT(*) FROM p WHERE n = 3""",
+    "a savepoint keeps no table from being changed": """
+        a CREATE TABLE t (id INT PRIMARY KEY) ENGINE={e}
+        a INSERT INTO t VALUES (1)
+        a START TRANSACTION WITH CONSISTENT SNAPSHOT
+        a SAVEPOINT sp
+        a SELECT * FROM t
+        a ROLLBACK TO SAVEPOINT sp
+        b ALTER TABLE t COMMENT = 'x'
+        a COMMIT""",
+    "a table that is emptied under two names": """
+        a CREATE TABLE t (k INT, KEY k (k)) ENGINE={e}
+        a INSERT INTO t VALUES (1), (2)
+        a LOCK TABLES t WRITE, t AS x WRITE
+        a SELECT * FROM t AS x FORCE INDEX (k) WHERE k = 1
+        a TRUNCATE t
+        a SELECT * FROM t AS x FORCE INDEX (k) WHERE k = 1
+        a INSERT INTO t VALUES (1)
+        a SELECT * FROM t AS x FORCE INDEX (k) WHERE k = 1
+        a UNLOCK TABLES""",
     "unique keys of long columns": """
         a CREATE TABLE u (id INT PRIMARY KEY, e TEXT, UNIQUE (e)) ENGINE={e}
         a BEGIN
