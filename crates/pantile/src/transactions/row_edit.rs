@@ -128,8 +128,12 @@ impl<'e> RowEdit<'e> {
         if !definition.is_stored() {
             return self.table.columns.check_not_dropped(schema, column);
         }
+        let is_key = schema.primary_key.contains(&column);
+        if !is_key && encoding::overwrite_plain(&mut self.bytes, definition, &value) {
+            return Ok(());
+        }
         check(schema, column, &value)?;
-        if schema.primary_key.contains(&column) {
+        if is_key {
             return self.check_same_key(column, value);
         }
         if encoding::overwrite_fixed(&mut self.bytes, definition, &value) {

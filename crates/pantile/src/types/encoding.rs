@@ -9,7 +9,7 @@ use crate::types::columns::Columns;
 use crate::types::error::{Error, Result};
 use crate::types::fit::check;
 use crate::types::layout::{ALWAYS_NULL, Column, ColumnLocation, Schema};
-use crate::types::stored_value::{decode, put_fixed, variable_bytes, word};
+use crate::types::stored_value::{decode, put_fixed, put_plain, variable_bytes, word};
 use crate::types::value::Value;
 
 /// Most bytes of a row, without values out of line.
@@ -74,10 +74,14 @@ pub(crate) fn encode_fixed<'a>(
     for (id, value) in values {
         let column = &schema.columns[id];
         let ColumnLocation::Fixed(at) = column.place else { continue };
+        let to = &mut row[at as usize..];
+        if put_plain(column.ty, &value, to) {
+            continue;
+        }
         check(schema, id, &value)?;
         match value {
             Value::Null => put_bit(row, 0, column.null_bit, true),
-            value => put_fixed(column.ty, &value, &mut row[at as usize..]),
+            value => put_fixed(column.ty, &value, to),
         }
     }
     Ok(())
@@ -287,6 +291,20 @@ pub(crate) fn overwrite_fixed(bytes: &mut [u8], column: &Column, value: &Value<'
     put_bit(bytes, 0, column.null_bit, matches!(value, Value::Null));
     put_fixed(column.ty, value, &mut bytes[at as usize..]);
     true
+}
+
+/// The same for a value that has not been checked. Returns false, and does nothing, if that takes more than one
+/// look at it, too.
+#[inline]
+pub(crate) fn overwrite_plain(bytes: &mut [u8], column: &Column, value: &Value<'_>) -> bool {
+    let ColumnLocation::Fixed(at) = column.place else {
+        return false;
+    };
+    let is_done = put_plain(column.ty, value, &mut bytes[at as usize..]);
+    if is_done {
+        put_bit(bytes, 0, column.null_bit, false);
+    }
+    is_done
 }
 
 /// Replaces the value of a column of variable length, by a value in line or

@@ -6,8 +6,7 @@ use crate::types::error::{Error, Result};
 use crate::types::from_value::FromValue;
 use crate::types::layout::Schema;
 use crate::types::schema::Type;
-use crate::types::stored_value::decimal;
-use crate::types::value::{Decimal, Value};
+use crate::types::value::{Decimal, Value, decimal};
 
 pub(crate) fn wrong_type(schema: &Schema, id: usize, got: &str) -> Error {
     Error::WrongType {

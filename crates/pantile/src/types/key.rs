@@ -14,8 +14,8 @@ use crate::types::error::{Error, Result};
 use crate::types::fit::{check, is_value_of};
 use crate::types::layout::{ColumnLocation, Schema};
 use crate::types::schema::Type;
-use crate::types::stored_value::{decimal, float, int_bits};
-use crate::types::value::Value;
+use crate::types::stored_value::int_bits;
+use crate::types::value::{Value, decimal, float};
 
 /// A column of an index as it is when the index is made. The keys of the index are
 /// made by that as long as it is maintained (I-30): once it has been dropped, the
@@ -61,45 +61,125 @@ impl PointKey {
 }
 
 impl Key {
-    pub fn clear(&mut self) {
-        self.words.clear();
-        self.room = 0;
-        self.has_null = false;
-    }
-
     #[inline]
     pub fn words(&self) -> &[u64] {
         &self.words
     }
 
-    /// Appends the low `len` (at most 8) bytes of `value`, most significant first.
+    /// Builds the key anew, of what `values` packs.
     #[inline]
-    fn push(&mut self, value: u64, len: u32) {
-        if self.room > 0 {
-            return self.push_behind(value, len);
+    fn pack<R>(&mut self, values: impl FnOnce(&mut Packing<'_>) -> R) -> R {
+        self.words.clear();
+        let mut to = Packing { words: &mut self.words, word: 0, room: 64, has_null: false };
+        let result = values(&mut to);
+        if to.room < 64 {
+            to.words.push(to.word);
         }
-        self.room = 8 - len;
-        self.words.push(value << (8 * self.room));
-    }
-
-    /// The same where the last word has room.
-    fn push_behind(&mut self, value: u64, len: u32) {
-        let value = value & (u64::MAX >> (64 - 8 * len));
-        let last = self.words.last_mut().expect("a word with room");
-        if len <= self.room {
-            self.room -= len;
-            *last |= value << (8 * self.room);
-            return;
-        }
-        *last |= value >> (8 * (len - self.room));
-        self.room = 8 - (len - self.room);
-        self.words.push(value << (8 * self.room));
+        let Packing { room, has_null, .. } = to;
+        self.room = room % 64 / 8;
+        self.has_null = has_null;
+        result
     }
 
     /// Appends a tuple id as a word of its own.
     pub fn push_tuple(&mut self, tuple: u64) {
         self.words.push(tuple);
         self.room = 0;
+    }
+
+    /// Builds the key, or its first values, from values in the order of `columns`.
+    #[inline]
+    pub fn set_values(&mut self, schema: &Schema, columns: &[usize], values: &[Value<'_>]) -> Result<()> {
+        if values.len() > columns.len() {
+            return Err(Error::WrongArity {
+                table: schema.name.clone(),
+                expected: columns.len(),
+                got: values.len(),
+            });
+        }
+        self.pack(|to| {
+            for (&n, value) in columns.iter().zip(values) {
+                let column = &schema.columns[n];
+                // Most keys.
+                match (column.ty, value) {
+                    (Type::U64, Value::UInt(v)) if !column.nullable => to.push(*v, 8),
+                    (Type::U32, Value::UInt(v)) if !column.nullable && *v <= 0xffff_ffff => to.push(*v, 4),
+                    (Type::U16, Value::UInt(v)) if !column.nullable && *v <= 0xffff => to.push(*v, 2),
+                    (Type::U8, Value::UInt(v)) if !column.nullable && *v <= 0xff => to.push(*v, 1),
+                    _ => to.check_and_push(schema, n, value)?,
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Builds the primary key of a stored row.
+    pub fn set_primary(&mut self, row: &Encoded<'_>) {
+        self.pack(|to| row.schema.primary_key.iter().for_each(|id| to.push_stored(row, *id)));
+    }
+
+    /// Builds the part of it that is a column's, by its id.
+    pub fn set_primary_column(&mut self, row: &Encoded<'_>, id: usize) {
+        self.pack(|to| to.push_stored(row, id));
+    }
+
+    /// Builds the key of a stored row in an index of these columns. Returns false if
+    /// it has none, because it was written when a column was gone, or with a value
+    /// that the column did not take before.
+    #[must_use]
+    pub fn set_indexed(&mut self, row: &Encoded<'_>, columns: &[KeyColumn]) -> bool {
+        self.pack(|to| columns.iter().all(|column| to.push_indexed(row, column)))
+    }
+
+    /// The smallest key above every key that starts with this one, or `None`
+    /// if there is none.
+    pub fn prefix_end(&self) -> Option<SmallVec<[u64; 8]>> {
+        let mut words = self.words.clone();
+        let last = words.last_mut()?;
+        // One more in the last byte written; a carry runs into earlier bytes.
+        let unit = 1u64 << (8 * self.room);
+        let (sum, overflow) = last.overflowing_add(unit);
+        *last = sum;
+        if !overflow {
+            return Some(words);
+        }
+        words.pop();
+        while let Some(last) = words.last_mut() {
+            if let Some(sum) = last.checked_add(1) {
+                *last = sum;
+                return Some(words);
+            }
+            words.pop();
+        }
+        None
+    }
+}
+
+/// A key whose values are packed into words, one behind the other.
+struct Packing<'k> {
+    words: &'k mut SmallVec<[u64; 8]>,
+    /// The word after those, and the bits that it has room for, from 8 to 64.
+    word: u64,
+    room: u32,
+    has_null: bool,
+}
+
+impl Packing<'_> {
+    /// Appends the low `len` (1 to 8) bytes of `value`, most significant first.
+    #[inline]
+    fn push(&mut self, value: u64, len: u32) {
+        let bits = 8 * len;
+        let value = value & (u64::MAX >> (64 - bits));
+        if bits < self.room {
+            self.room -= bits;
+            self.word |= value << self.room;
+            return;
+        }
+        let left = bits - self.room;
+        self.words.push(self.word | value >> left);
+        self.room = 64 - left;
+        // All bits are shifted out if none is left.
+        self.word = value << 1 << (63 - left);
     }
 
     fn push_escaped(&mut self, bytes: &[u8]) {
@@ -158,47 +238,10 @@ impl Key {
         }
     }
 
-    /// Builds the key, or its first values, from values in the order of `columns`.
-    #[inline]
-    pub fn set_values(&mut self, schema: &Schema, columns: &[usize], values: &[Value<'_>]) -> Result<()> {
-        if values.len() > columns.len() {
-            return Err(Error::WrongArity {
-                table: schema.name.clone(),
-                expected: columns.len(),
-                got: values.len(),
-            });
-        }
-        self.clear();
-        for (&n, value) in columns.iter().zip(values) {
-            let column = &schema.columns[n];
-            // Most keys.
-            match (column.ty, value) {
-                (Type::U64, Value::UInt(v)) if !column.nullable => self.push(*v, 8),
-                (Type::U32, Value::UInt(v)) if !column.nullable && *v <= 0xffff_ffff => self.push(*v, 4),
-                (Type::U16, Value::UInt(v)) if !column.nullable && *v <= 0xffff => self.push(*v, 2),
-                (Type::U8, Value::UInt(v)) if !column.nullable && *v <= 0xff => self.push(*v, 1),
-                _ => self.check_and_push(schema, n, value)?,
-            }
-        }
-        Ok(())
-    }
-
     fn check_and_push(&mut self, schema: &Schema, n: usize, value: &Value<'_>) -> Result<()> {
         check(schema, n, value)?;
         self.push_column(schema.columns[n].ty, schema.columns[n].nullable, value);
         Ok(())
-    }
-
-    /// Builds the primary key of a stored row.
-    pub fn set_primary(&mut self, row: &Encoded<'_>) {
-        self.clear();
-        row.schema.primary_key.iter().for_each(|id| self.push_stored(row, *id));
-    }
-
-    /// Builds the part of it that is a column's, by its id.
-    pub fn set_primary_column(&mut self, row: &Encoded<'_>, id: usize) {
-        self.clear();
-        self.push_stored(row, id);
     }
 
     fn push_stored(&mut self, row: &Encoded<'_>, id: usize) {
@@ -225,15 +268,6 @@ impl Key {
             Stored::Null | Stored::OutOfLine { .. } => Value::Null,
         };
         self.push_column(column.ty, column.nullable, &value);
-    }
-
-    /// Builds the key of a stored row in an index of these columns. Returns false if
-    /// it has none, because it was written when a column was gone, or with a value
-    /// that the column did not take before.
-    #[must_use]
-    pub fn set_indexed(&mut self, row: &Encoded<'_>, columns: &[KeyColumn]) -> bool {
-        self.clear();
-        columns.iter().all(|column| self.push_indexed(row, column))
     }
 
     fn push_indexed(&mut self, row: &Encoded<'_>, of: &KeyColumn) -> bool {
@@ -266,29 +300,6 @@ impl Key {
         } else {
             self.push_value(ty, value);
         }
-    }
-
-    /// The smallest key above every key that starts with this one, or `None`
-    /// if there is none.
-    pub fn prefix_end(&self) -> Option<SmallVec<[u64; 8]>> {
-        let mut words = self.words.clone();
-        let last = words.last_mut()?;
-        // One more in the last byte written; a carry runs into earlier bytes.
-        let unit = 1u64 << (8 * self.room);
-        let (sum, overflow) = last.overflowing_add(unit);
-        *last = sum;
-        if !overflow {
-            return Some(words);
-        }
-        words.pop();
-        while let Some(last) = words.last_mut() {
-            if let Some(sum) = last.checked_add(1) {
-                *last = sum;
-                return Some(words);
-            }
-            words.pop();
-        }
-        None
     }
 }
 

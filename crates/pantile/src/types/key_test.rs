@@ -36,8 +36,10 @@ fn strings_are_encoded_byte_by_byte() {
         let (before, a, b) = (numbers.index(8), random(&mut numbers), random(&mut numbers));
         let key = |bytes: &[u8]| {
             let mut key = Key::default();
-            (0..before).for_each(|_| key.push(0x2a, 1));
-            key.push_value(Type::Bytes(100), &Value::Bytes(bytes));
+            key.pack(|to| {
+                (0..before).for_each(|_| to.push(0x2a, 1));
+                to.push_value(Type::Bytes(100), &Value::Bytes(bytes));
+            });
             key.words().to_vec()
         };
         let prefix = vec![0x2a; before];
@@ -45,8 +47,10 @@ fn strings_are_encoded_byte_by_byte() {
         assert_eq!(key(&a).cmp(&key(&b)), a.cmp(&b), "{a:?} and {b:?}");
 
         let mut fixed = Key::default();
-        (0..before).for_each(|_| fixed.push(0x2a, 1));
-        fixed.push_value(Type::FixedBytes(40), &Value::Bytes(&a));
+        fixed.pack(|to| {
+            (0..before).for_each(|_| to.push(0x2a, 1));
+            to.push_value(Type::FixedBytes(40), &Value::Bytes(&a));
+        });
         let padded = [&prefix[..], &a, &vec![0; 40 - a.len()]].concat();
         assert_eq!(fixed.words(), words(&padded));
     }

@@ -4,7 +4,7 @@ use pantile_base::control::{Control, is_removed};
 
 use crate::types::owned_value::OwnedValue;
 use crate::types::schema::Type;
-use crate::types::value::{Decimal, Value};
+use crate::types::value::{Decimal, Value, decimal, float};
 
 #[inline]
 pub(crate) fn variable_bytes<'a>(value: &Value<'a>) -> &'a [u8] {
@@ -27,38 +27,45 @@ pub(crate) fn int_bits(value: &Value<'_>) -> u64 {
     }
 }
 
-/// A number that [`check`] has accepted for a column of floats.
+/// Checks and stores a value in one step, as most can be. Otherwise returns false, and does nothing.
 #[inline]
-pub(crate) fn float(value: &Value<'_>) -> f64 {
-    match *value {
-        Value::Float(v) => v,
-        Value::Int(v) => v as f64,
-        Value::UInt(v) => v as f64,
-        _ => 0.0,
+pub(crate) fn put_plain(ty: Type, value: &Value<'_>, out: &mut [u8]) -> bool {
+    match (ty, value) {
+        (Type::U64, Value::UInt(v)) => put(out, v.to_le_bytes()),
+        (Type::U32, Value::UInt(v)) if *v <= u32::MAX.into() => put(out, (*v as u32).to_le_bytes()),
+        (Type::U16, Value::UInt(v)) if *v <= u16::MAX.into() => put(out, (*v as u16).to_le_bytes()),
+        (Type::U8, Value::UInt(v)) if *v <= u8::MAX.into() => put(out, [*v as u8]),
+        (Type::I64, Value::Int(v)) | (Type::Timestamp, Value::Timestamp(v)) => put(out, v.to_le_bytes()),
+        (Type::I32, Value::Int(v)) if i32::try_from(*v).is_ok() => put(out, (*v as i32).to_le_bytes()),
+        (Type::F64, Value::Float(v)) => put(out, v.to_le_bytes()),
+        // Without padding.
+        (Type::FixedBytes(len), Value::Bytes(v)) if v.len() == usize::from(len) => {
+            out[..v.len()].copy_from_slice(v);
+        }
+        (Type::FixedString(len), Value::Str(v)) if v.len() == usize::from(len) && !v.ends_with('\0') => {
+            out[..v.len()].copy_from_slice(v.as_bytes());
+        }
+        _ => return false,
     }
+    true
 }
 
-/// A number for a column of decimals.
-#[inline]
-pub(crate) fn decimal(value: &Value<'_>) -> Decimal {
-    match *value {
-        Value::Decimal(v) => v,
-        Value::Int(v) => Decimal::new(v.into(), 0),
-        Value::UInt(v) => Decimal::new(v.into(), 0),
-        _ => Decimal::new(0, 0),
-    }
+// A copy of a known length is a store, and not a call.
+#[inline(always)]
+fn put<const N: usize>(out: &mut [u8], bytes: [u8; N]) {
+    out[..N].copy_from_slice(&bytes);
 }
 
-#[inline]
+/// Stores a value that [`check`](crate::types::fit::check) has accepted.
 pub(crate) fn put_fixed(ty: Type, value: &Value<'_>, out: &mut [u8]) {
     match (ty, value) {
         (_, Value::Null) if is_removed(Control::NullsAreZero) => {}
         (ty, Value::Null) => out[..ty.fixed_len().unwrap_or(0)].fill(0),
-        (Type::F32, value) => out[..4].copy_from_slice(&(float(value) as f32).to_le_bytes()),
-        (Type::F64, value) => out[..8].copy_from_slice(&float(value).to_le_bytes()),
+        (Type::F32, value) => put(out, (float(value) as f32).to_le_bytes()),
+        (Type::F64, value) => put(out, float(value).to_le_bytes()),
         (Type::Decimal { scale, .. }, value) => {
             let units = decimal(value).rescale(scale).map_or(0, |d| d.units);
-            out[..16].copy_from_slice(&units.to_le_bytes());
+            put(out, units.to_le_bytes());
         }
         (Type::FixedBytes(len) | Type::FixedString(len), value) => {
             let bytes = variable_bytes(value);
@@ -67,14 +74,13 @@ pub(crate) fn put_fixed(ty: Type, value: &Value<'_>, out: &mut [u8]) {
                 out[bytes.len()..usize::from(len)].fill(0);
             }
         }
-        // Copies of known lengths are stores, and not calls.
         (ty, value) => {
             let bits = int_bits(value);
             match ty.fixed_len() {
-                Some(8) => out[..8].copy_from_slice(&bits.to_le_bytes()),
-                Some(4) => out[..4].copy_from_slice(&(bits as u32).to_le_bytes()),
-                Some(2) => out[..2].copy_from_slice(&(bits as u16).to_le_bytes()),
-                _ => out[0] = bits as u8,
+                Some(8) => put(out, bits.to_le_bytes()),
+                Some(4) => put(out, (bits as u32).to_le_bytes()),
+                Some(2) => put(out, (bits as u16).to_le_bytes()),
+                _ => put(out, [bits as u8]),
             }
         }
     }
