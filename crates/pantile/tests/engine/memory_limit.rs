@@ -90,7 +90,7 @@ fn a_prepared_update_is_made_again_at_the_limit() {
     drop(db.prepare(txn, b"p").expect("prepared"));
     let rows = (0..).step_by(1_000).find(|&first| {
         insert(&db, &t, first..first + 1_000).expect("rows");
-        db.stats().dram_bytes > 2 * least
+        db.stats().dram_bytes > 3 * least
     });
     let next = rows.expect("rows take memory") + 1_000;
     db.close().expect("close");
