@@ -617,8 +617,6 @@ int ha_pantile::insert_or_lock()
   const bool reads_duplicate= replaces || ha_thd()->lex->duplicates == DUP_REPLACE;
   for (;;)
   {
-    if (thd_killed(ha_thd()))
-      return HA_ERR_ABORTED_BY_USER;
     int code= pantile_insert(txn, share->table, values.data(), values.size());
     if (code == PANTILE_OK || code != PANTILE_DUPLICATE_KEY || !reads_duplicate)
       return error(code);
@@ -636,6 +634,8 @@ int ha_pantile::insert_or_lock()
     /* A row that a snapshot does not show is in the way of it all the same. */
     if (!Session::of(ha_thd())->sees_newest())
       return error(PANTILE_CHANGED);
+    if (thd_killed(ha_thd()))
+      return HA_ERR_ABORTED_BY_USER;
   }
 }
 

@@ -40,7 +40,6 @@ Session::~Session()
   pantile_prepared_free(prepared);
   prepared= nullptr;
   end(false);
-  drop_tables();
 }
 
 void Session::take()
@@ -283,6 +282,9 @@ int Session::end(bool commits)
   prepared= nullptr;
   txn= nullptr;
   ended.clear();
+  /* What is in the binary log and found no space may have rows in them. */
+  if (unpublished.empty())
+    drop_tables();
   in_statement= is_registered= needs_snapshot= reads_snapshot= by_statement= only_reads= has_statement_savepoint= false;
   return code;
 }
@@ -296,7 +298,6 @@ int Session::commit(THD *thd, bool all)
     {
       tell_ended();
       end(false);
-      drop_tables();
       leave();
       return HA_ERR_ROLLBACK;
     }
@@ -382,7 +383,6 @@ int Session::rollback(THD *thd, bool all)
       statistic_increment(pantile_counters.rollbacks, &LOCK_status);
     const bool was_prepared= prepared != nullptr;
     const int code= end(false);
-    drop_tables();
     leave();
     if (was_prepared && code != PANTILE_OK)
     {

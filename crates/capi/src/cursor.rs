@@ -4,7 +4,7 @@ use std::ffi::c_int;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use pantile::{Cursor, Index, Range, Table, Value};
+use pantile::{Cursor, Index, Range, Row, Table, Value};
 
 use crate::database::{ColumnFacts, pantile_index, pantile_table};
 use crate::error::{Failure, PANTILE_DONE, PANTILE_NOT_FOUND, PANTILE_OK, call};
@@ -153,6 +153,14 @@ pub extern "C" fn pantile_scan_index(
     })
 }
 
+/// Gives a row that a cursor has found.
+fn load(place: &mut pantile_row, found: Option<Row<'_>>, columns: &[ColumnFacts]) -> Result<c_int, Failure> {
+    match found {
+        Some(row) => place.load(&row, columns).map(|()| PANTILE_OK),
+        None => Ok(PANTILE_DONE),
+    }
+}
+
 /// Reads the next row into `row`. Returns `PANTILE_DONE`, and leaves `row` as it was, if there is none. `txn` is the
 /// transaction that has made the cursor; it may have written meanwhile. After an error the same row is the next one
 /// again.
@@ -164,11 +172,8 @@ pub extern "C" fn pantile_cursor_next(
 ) -> c_int {
     about(txn, |txn| {
         let (cursor, place) = (lent_mut(cursor, "the cursor")?, lent_mut(row, "the row")?);
-        let loaded = match cursor.cursor.next(txn.open()?)? {
-            Some(row) => place.load(&row, &cursor.columns),
-            None => return Ok(PANTILE_DONE),
-        };
-        loaded.inspect_err(|_| cursor.cursor.step_back()).map(|()| PANTILE_OK)
+        let found = cursor.cursor.next(txn.open()?)?;
+        load(place, found, &cursor.columns).inspect_err(|_| cursor.cursor.step_back())
     })
 }
 
@@ -183,11 +188,8 @@ pub extern "C" fn pantile_cursor_next_for_update(
 ) -> c_int {
     about(txn, |txn| {
         let (cursor, place) = (lent_mut(cursor, "the cursor")?, lent_mut(row, "the row")?);
-        let loaded = match cursor.cursor.next_for_update(txn.open_mut()?, skip_locked)? {
-            Some(row) => place.load(&row, &cursor.columns),
-            None => return Ok(PANTILE_DONE),
-        };
-        loaded.inspect_err(|_| cursor.cursor.step_back()).map(|()| PANTILE_OK)
+        let found = cursor.cursor.next_for_update(txn.open_mut()?, skip_locked)?;
+        load(place, found, &cursor.columns).inspect_err(|_| cursor.cursor.step_back())
     })
 }
 

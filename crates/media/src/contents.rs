@@ -67,7 +67,8 @@ impl Contents {
             beside,
             ..Facts::new(name, map.base(), map.limit())
         };
-        Self { facts, map: Arc::new(map), failure: Arc::default(), counters: Counters::new(), directory }
+        let failure = directory.as_ref().map_or_else(Failure::default, |d| Failure::of_file(d.place()));
+        Self { facts, map: Arc::new(map), failure: Arc::new(failure), counters: Counters::new(), directory }
     }
 
     /// The data file, if there is one.
@@ -128,10 +129,7 @@ impl Contents {
     pub fn sync_file(&self, file: &DataFile, also_records: bool) -> Result<(), MediumError> {
         self.counters.add(Count::Syncs, 1);
         let synced = if also_records { file.file().sync_all() } else { file.file().sync_data() };
-        synced.map_err(|error| {
-            self.directory.iter().for_each(|directory| directory.place().note_failed_sync());
-            self.failure.latch(format!("sync: {}", Explained(&error)))
-        })
+        synced.map_err(|error| self.failure.latch_sync(format!("sync: {}", Explained(&error))))
     }
 
     /// [`Medium::shrink`](crate::Medium::shrink); `forget` is told how much is left.

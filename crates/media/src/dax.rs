@@ -119,14 +119,13 @@ impl DaxMedium {
             }
         };
         let (file, filled) = (Arc::clone(directory.data()), directory.opened_len());
-        let place = Arc::clone(directory.place());
         let DaxOptions { map, create, persistent_caches, explain_bus_errors } = options;
         let options = DirectoryOptions { map, create, explain_bus_errors };
         let mut contents = Contents::in_directory("dax", directory, options, protection)?;
         contents.facts.emulated = protection != Protection::Persistent;
         let limit = contents.facts.limit;
         Ok(Arc::new(Self {
-            prefill: Prefill::over(&file, filled, limit, &contents.failure, &place),
+            prefill: Prefill::over(&file, filled, limit, &contents.failure),
             promised: Promised::default(),
             line_flush: (!persistent_caches).then_some(line_flush),
             protection,

@@ -5,19 +5,33 @@
 //! failure is kept, later writers get it back, and nothing is retried.
 
 use crate::MediumError;
-use std::sync::OnceLock;
+use crate::place::Place;
+use std::sync::{Arc, OnceLock};
 
 /// Open until the first failure, closed from then on.
 #[derive(Debug, Default)]
 pub struct Failure {
     cause: OnceLock<String>,
+    /// Where the data file is, if there is one.
+    place: Option<Arc<Place>>,
 }
 
 impl Failure {
+    /// That of a medium in a data file.
+    pub(crate) fn of_file(place: &Arc<Place>) -> Self {
+        Self { cause: OnceLock::new(), place: Some(Arc::clone(place)) }
+    }
+
     /// Closes the latch; only the first cause is kept. Returns the error to report.
     pub fn latch(&self, cause: impl Into<String>) -> MediumError {
         let cause = self.cause.get_or_init(|| cause.into());
         MediumError::Failed { cause: cause.clone() }
+    }
+
+    /// The same for a sync, of which the next opening of the data file has to know (I-36).
+    pub(crate) fn latch_sync(&self, cause: String) -> MediumError {
+        self.place.iter().for_each(|place| place.note_failed_sync());
+        self.latch(cause)
     }
 
     /// The first cause, if there was one.

@@ -144,20 +144,17 @@ impl FileMedium {
             options;
         let map = MapOptions { reserve_bytes, max_bytes };
         let (file, filled) = (Arc::clone(directory.data()), directory.opened_len());
-        let place = Arc::clone(directory.place());
         let options = DirectoryOptions { map, create, explain_bus_errors };
         let mut contents = Contents::in_directory("file", directory, options, Protection::ReadOnly)?;
         if !is_memory(file.file(), Protection::ReadOnly) {
             contents.facts.cached_in = available_memory();
         }
         let (is_synced, limit) = (durability != Durability::None, contents.facts.limit);
-        let prefill = || Prefill::over(&file, filled, limit, &contents.failure, &place);
+        let prefill = || Prefill::over(&file, filled, limit, &contents.failure);
         let stores = || Stores::over(&file, filled, limit, explain_bus_errors);
         let window = if durability == Durability::Group { group_window } else { Duration::ZERO };
-        let prefill = is_synced.then(prefill);
-        let call = Box::new(move || call().inspect_err(|_| place.note_failed_sync()));
         Ok(Arc::new(Self {
-            prefill,
+            prefill: is_synced.then(prefill),
             stores: if is_synced { None } else { stores() },
             sync: GroupSync::new(call, Arc::clone(&contents.failure), window),
             file,

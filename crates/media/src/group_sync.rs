@@ -151,7 +151,7 @@ impl GroupSync {
         let result = MutexGuard::unlocked(&mut state, || (self.call)());
         state.led = false;
         state.expected = served + state.waiting;
-        let result = result.map_err(|error| self.failure.latch(format!("sync: {}", Explained(&error))));
+        let result = result.map_err(|error| self.failure.latch_sync(format!("sync: {}", Explained(&error))));
         let woken = if result.is_ok() {
             self.done.store(number, Ordering::SeqCst);
             take_served(&mut state.parked, number)

@@ -15,7 +15,6 @@ use crate::data_file::DataFile;
 use crate::failure::Failure;
 use crate::limits::Explained;
 use crate::os;
-use crate::place::Place;
 use pantile_base::limits::{CHUNK_BYTES, GROWTH_BYTES};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::fs::File;
@@ -53,7 +52,6 @@ struct Shared {
     changed: Condvar,
     zeros: ZeroWriter,
     failure: Arc<Failure>,
-    place: Arc<Place>,
     limit: u64,
 }
 
@@ -68,19 +66,12 @@ impl Prefill {
     /// For a data file of which `filled` bytes are in use or written, and
     /// which may become `limit` bytes long. No thread runs until the file
     /// first grows.
-    pub(crate) fn over(
-        file: &Arc<DataFile>,
-        filled: u64,
-        limit: u64,
-        failure: &Arc<Failure>,
-        place: &Arc<Place>,
-    ) -> Self {
+    pub(crate) fn over(file: &Arc<DataFile>, filled: u64, limit: u64, failure: &Arc<Failure>) -> Self {
         let shared = Shared {
             state: Mutex::new(State { filled, goal: filled, busy: false, stop: false }),
             changed: Condvar::new(),
             zeros: ZeroWriter::over(file),
             failure: Arc::clone(failure),
-            place: Arc::clone(place),
             limit,
         };
         Self { shared: Arc::new(shared), thread: Mutex::new(None) }
@@ -212,8 +203,7 @@ impl Shared {
     fn settle(&self) {
         let Some(own) = &self.zeros.direct else { return };
         if let Err(error) = own.sync_data() {
-            self.place.note_failed_sync();
-            self.failure.latch(format!("sync of new space: {}", Explained(&error)));
+            self.failure.latch_sync(format!("sync of new space: {}", Explained(&error)));
         }
     }
 

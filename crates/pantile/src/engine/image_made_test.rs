@@ -199,9 +199,7 @@ fn a_row_that_has_come_and_gone_is_none_in_an_image() {
     let table = db.create_table(definition("a")).expect("a table");
     db.run(|txn| (0..9).try_for_each(|id| txn.insert(&table, &row(id)))).expect("free keys");
     db.run(|txn| (0..5).try_for_each(|id| txn.delete(&table, &[id.into()]).map(drop))).expect("rows");
-    while db.stats().collector.waiting_tombstones < 5 || db.core.stale.len() > 0 {
-        db.upkeep();
-    }
+    bury(&db, 5);
     record(&db);
     let mut txn = db.begin().expect("a transaction");
     (20..24).for_each(|id| txn.insert(&table, &row(id)).expect("a free key"));
@@ -256,9 +254,7 @@ fn a_row_that_was_rolled_back_hides_no_other_in_an_image() {
 fn tombstones_of_ids_in_use_are_found_although_an_image_says_all() {
     let (mut place, db, table) = five_rows();
     db.run(|txn| (0..3).try_for_each(|id| txn.delete(&table, &[id.into()]).map(drop))).expect("rows");
-    while db.stats().collector.waiting_tombstones < 3 || db.core.stale.len() > 0 {
-        db.upkeep();
-    }
+    bury(&db, 3);
     record(&db);
     let mut txn = db.begin().expect("a transaction");
     (20..23).for_each(|id| txn.insert(&table, &row(id)).expect("a free key"));
@@ -335,6 +331,13 @@ fn five_rows() -> (Place, Database, Table) {
 /// Removes the entries that wait for it.
 fn clean(db: &Database) {
     while db.core.stale.len() > 0 {
+        db.upkeep();
+    }
+}
+
+/// Lets the ids of deleted rows be used again, and their tombstones wait.
+fn bury(db: &Database, tombstones: u64) {
+    while db.stats().collector.waiting_tombstones < tombstones || db.core.stale.len() > 0 {
         db.upkeep();
     }
 }

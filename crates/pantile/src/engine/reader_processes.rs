@@ -181,9 +181,7 @@ fn serve_held(core: &Weak<Core>, stream: &mut Stream, hold: u64, beside: &Beside
     stream.read_exact(&mut [0; SCANNED.len()])?;
     if let Some(core) = core.upgrade() {
         core.store.holds().scan_is_over(hold);
-        // What it has held up can go.
-        core.alarm.ended();
-        core.alarm.written();
+        core.look_at_held();
     }
     stream.read_exact(&mut [0])
 }
@@ -262,7 +260,11 @@ impl Core {
     fn end_hold(&self, hold: u64) {
         self.admitted.lock().retain(|admitted| admitted.hold != hold);
         self.store.holds().end(hold);
-        // What was held can be given back.
+        self.look_at_held();
+    }
+
+    /// What was held can be given back.
+    fn look_at_held(&self) {
         self.alarm.ended();
         self.alarm.written();
     }

@@ -349,9 +349,9 @@ impl Tables {
 
     /// Gives up the memory of dropped tables that no transaction can use, whose
     /// `watermark` this is, and calls `release` for at most `most` tables that also no
-    /// other process has been able to see into since before `durable`. A transaction that wrote to a table when it was dropped
-    /// may have committed at any time until it ended. Returns whether more can be
-    /// released now.
+    /// other process has been able to see into since before `durable`. A transaction
+    /// that wrote to a table when it was dropped may have committed at any time until
+    /// it ended. Returns whether more can be released now.
     pub fn release_dropped(
         &self,
         watermark: Timestamp,

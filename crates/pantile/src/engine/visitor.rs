@@ -101,13 +101,13 @@ impl Visitor<'_> {
         let mut change = Change::default();
         let mut waits = true;
         for tuple in (0..table.tuples_end()).map(TupleId) {
-            let bytes = |_| Some(table.live_row(&self.core.store, tuple).map(|row| row.bytes.len()));
-            let settled = waits.then(|| self.settled(table, tuple, bytes));
+            let bytes = || table.live_row(&self.core.store, tuple).map(|row| row.bytes.len());
+            let settled = waits.then(|| self.settled(table, tuple, |_| Some(bytes())));
             let row = settled.and_then(Result::ok).unwrap_or_else(|| {
                 // It has waited too long for one, and the gauges are off by what that changes.
                 waits = false;
                 let _pin = self.core.registry.pin(self.slot);
-                table.live_row(&self.core.store, tuple).map(|row| row.bytes.len())
+                bytes()
             });
             if let Some(bytes) = row {
                 change.tuples -= 1;

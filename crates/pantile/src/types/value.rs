@@ -304,6 +304,7 @@ impl From<Micros> for Value<'_> {
         Value::Timestamp(value.0)
     }
 }
+
 /// A number as a column of floats takes it.
 #[inline]
 pub(crate) fn float(value: &Value<'_>) -> f64 {
