@@ -10,6 +10,7 @@ use crate::map::{Map, MapOptions, Protection};
 use crate::medium::{Facts, MediumStatus};
 use crate::stats::{Count, Counters};
 use std::io;
+use std::ops::Range;
 use std::ptr;
 use std::sync::Arc;
 
@@ -189,6 +190,14 @@ impl Contents {
         }
         self.counters.add(Count::BytesRestored, len);
         Ok(())
+    }
+
+    /// [`Medium::fill_holes`](crate::Medium::fill_holes).
+    ///
+    /// # Errors
+    /// Those of the method.
+    pub fn fill_holes(&self, except: &[Range<u64>]) -> Result<(), MediumError> {
+        self.file().map_or(Ok(()), |file| file.fill_holes(self.map.len(), except))
     }
 
     /// [`Medium::status`](crate::Medium::status).

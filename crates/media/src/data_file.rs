@@ -5,6 +5,7 @@
 //! one cannot, files keep what they have, and still work.
 
 use crate::MediumError;
+use crate::files::promise;
 use crate::limits::{check_within, most_of_file};
 use crate::os::{self, Identity};
 use crate::reader_mark;
@@ -193,10 +194,27 @@ impl DataFile {
     /// Makes the file system promise space, if it makes promises. Bytes that are there stay.
     pub(crate) fn promise(&self, offset: u64, len: u64) -> io::Result<()> {
         self.permit(offset + len)?;
-        match os::promise(&self.file, offset, len) {
-            Err(error) if os::is_without_promises(&error) => Ok(()),
-            result => result,
+        promise(&self.file, offset, len)
+    }
+
+    /// Finds space behind the holes in the first `len` bytes, but for those in `except`,
+    /// which are in order.
+    ///
+    /// # Errors
+    /// [`MediumError::Full`] or [`MediumError::Io`]; some may have got space.
+    pub(crate) fn fill_holes(&self, len: u64, except: &[Range<u64>]) -> Result<(), MediumError> {
+        for hole in os::holes(&self.file, len) {
+            let mut from = hole.start;
+            let parts = except.iter().filter(|part| part.start < hole.end && part.end > hole.start);
+            for part in parts.cloned().chain(std::iter::once(hole.end..hole.end)) {
+                if from < part.start {
+                    let filled = self.promise(from, part.start - from);
+                    filled.map_err(|error| self.refused("find space in", part.start, error))?;
+                }
+                from = from.max(part.end);
+            }
         }
+        Ok(())
     }
 
     fn punch(&self, offset: u64, len: u64) -> io::Result<()> {

@@ -21,6 +21,28 @@ fn a_range_of_any_length_is_overwritten_exactly() {
     assert_eq!(found.len(), 3 * PIECE_BYTES);
 }
 
+/// As in a copy that was made without its zeros.
+#[cfg(target_os = "linux")]
+#[test]
+fn holes_get_space_but_where_it_was_given_back() {
+    use std::os::unix::fs::MetadataExt;
+    const PART: u64 = 64 << 10;
+    let (_place, file) = made(b"some");
+    file.file().set_len(16 * PART).expect("longer");
+    os::write_all_at(file.file(), &[7; 100], 9 * PART).expect("written");
+    let taken = || file.file().metadata().expect("the file").blocks() * 512;
+    if !os::keeps_promises(file.file()) {
+        return eprintln!("skipped: this file system promises no space");
+    }
+    assert!(taken() < 8 * PART, "{} bytes", taken());
+    let except = [2 * PART..4 * PART, 8 * PART..10 * PART, 15 * PART..16 * PART];
+    file.fill_holes(16 * PART, &except).expect("there is space");
+    // The part with the written page is whole or not, as the file system likes.
+    assert!((11 * PART..=14 * PART).contains(&taken()), "{} bytes", taken());
+    let found = fs::read(file.path()).expect("read");
+    assert_eq!((&found[..4], found[9 * PART as usize], found.len() as u64), (&b"some"[..], 7, 16 * PART));
+}
+
 #[test]
 fn what_could_not_be_made_ready_is_discarded_again() {
     let (_place, file) = made(&vec![7; PIECE_BYTES]);

@@ -33,6 +33,7 @@ use crate::pieces::Promised;
 use crate::prefill::Prefill;
 use crate::stats::Count;
 use crate::{Facts, Medium, MediumError, MediumStatus};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -246,6 +247,10 @@ unsafe impl Medium for DaxMedium {
         unsafe { self.contents.restore(offset, len, || self.prefill.refill(offset, len))? };
         self.promised.note(offset, len, true);
         Ok(())
+    }
+
+    fn fill_holes(&self, except: &[Range<u64>]) -> Result<(), MediumError> {
+        self.contents.fill_holes(except)
     }
 
     fn status(&self) -> MediumStatus {

@@ -18,6 +18,7 @@ use crate::stats::Count;
 use crate::stores::Stores;
 use crate::{Facts, Medium, MediumError, MediumStatus, Reads, SyncPoint};
 use parking_lot::Mutex;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
@@ -308,6 +309,10 @@ unsafe impl Medium for FileMedium {
         let prepare = || self.prefill.as_ref().map_or(Ok(()), |prefill| prefill.refill(offset, len));
         // SAFETY: as the caller promises.
         unsafe { self.contents.restore(offset, len, prepare) }
+    }
+
+    fn fill_holes(&self, except: &[Range<u64>]) -> Result<(), MediumError> {
+        self.contents.fill_holes(except)
     }
 
     fn status(&self) -> MediumStatus {

@@ -23,6 +23,18 @@ pub fn write_all_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
     os::write_all_at(file, bytes, offset)
 }
 
+/// Makes the file system promise space for bytes of a file, if it makes promises. Those that
+/// are there stay.
+///
+/// # Errors
+/// What the system says.
+pub fn promise(file: &File, offset: u64, len: u64) -> io::Result<()> {
+    match os::promise(file, offset, len) {
+        Err(error) if os::is_without_promises(&error) => Ok(()),
+        result => result,
+    }
+}
+
 /// Makes a file, or the names in a directory, durable.
 ///
 /// # Errors

@@ -6,6 +6,7 @@ use crate::nodes::Nodes;
 use crate::os::populate;
 use crate::{DirectoryOptions, MediumError, MediumStats};
 use std::fmt::Debug;
+use std::ops::Range;
 use std::path::Path;
 use std::ptr;
 use std::sync::Arc;
@@ -429,6 +430,17 @@ pub unsafe trait Medium: Send + Sync + Debug {
     /// # Safety
     /// As for [`write`](Medium::write).
     unsafe fn restore(&self, offset: u64, len: u64) -> Result<(), MediumError>;
+
+    /// Finds storage for the parts that have none, but for those in `except`, which are in
+    /// order. A copy of a file may have been made without its zeros, and a write to a hole
+    /// fails the medium when the device is full.
+    ///
+    /// # Errors
+    /// [`MediumError::Full`] and [`MediumError::Io`]: some parts have none, and the medium
+    /// still works.
+    fn fill_holes(&self, _except: &[Range<u64>]) -> Result<(), MediumError> {
+        Ok(())
+    }
 
     /// Counters, and the first failure.
     fn status(&self) -> MediumStatus {

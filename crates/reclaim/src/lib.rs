@@ -196,6 +196,12 @@ pub trait Reclaimer: Send + Sync {
     /// no reader finds the new versions yet.
     fn extended(&self, _context: &Context<'_>, _chains: &[LongerChain]) {}
 
+    /// Whether the store is told of each superseded version. If it is not, an index image would
+    /// call them needed.
+    fn notes_superseded(&self) -> bool {
+        true
+    }
+
     /// Called when a committed transaction has superseded a version. For
     /// durability it did so at `at`, which is not before the version's
     /// `end_ts`.

@@ -8,6 +8,10 @@ use crate::{CollectorStats, Context, OldVersion, Reclaimer};
 pub struct NoGc;
 
 impl Reclaimer for NoGc {
+    fn notes_superseded(&self) -> bool {
+        false
+    }
+
     fn superseded(&self, _: &Context<'_>, _: &OldVersion, _: Timestamp) -> Result<(), StoreError> {
         Ok(())
     }

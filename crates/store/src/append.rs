@@ -220,6 +220,7 @@ impl Store {
             let mut slots = Vec::new();
             reuse.take((lane.table, lane.stride), hint, (wanted - room) as usize, &mut slots);
             room += slots.len() as u32;
+            self.overwritten.add(hint, slots.len() as u64);
             lane.spare.extend(slots.into_iter().map(Spare::Slot));
         }
         while room < wanted {

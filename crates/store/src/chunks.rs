@@ -284,7 +284,7 @@ impl Store {
     }
 
     /// The part of a chunk that the medium has: offset and length.
-    fn on_medium(&self, number: u32) -> Option<(u64, u64)> {
+    pub(crate) fn on_medium(&self, number: u32) -> Option<(u64, u64)> {
         let offset = u64::from(number) * CHUNK_BYTES;
         let len = self.medium.len().saturating_sub(offset).min(CHUNK_BYTES);
         (len > 0).then_some((offset, len))
@@ -516,13 +516,14 @@ impl Store {
         let end = end.max(start_of(next.max(1) - 1) + CHUNK_HEADER_BYTES as u64);
         let Reserve { bytes, chunks, .. } = self.wanted_reserve(allocator);
         let reserved = if chunks > 0 { (u64::from(next) + chunks) * CHUNK_BYTES } else { end + bytes };
-        self.medium.shrink(reserved)?;
+        // Also if the system refuses to shorten the file: nothing lies there any more.
+        let shrunk = self.medium.shrink(reserved);
         // Only what is gone can be forgotten: the rest may have no space behind
         // it.
         let left = self.medium.len().div_ceil(CHUNK_BYTES) as u32;
         allocator.shorten(next.max(left).min(allocator.next_chunk));
         allocator.end = if tail { end } else { allocator.end }.min(self.medium.len());
-        Ok(())
+        shrunk
     }
 
     /// Average size of a block in use, in bytes.

@@ -76,6 +76,15 @@ pub struct Survivor<'s> {
     pub content: Content<'s>,
 }
 
+/// How far the versions of a block have been looked at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Visited {
+    /// The slot to go on with; `None` at the end.
+    pub next: Option<u32>,
+    /// Whether one of these is damaged.
+    pub is_damaged: bool,
+}
+
 /// Why a block cannot be released now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refused {
@@ -190,17 +199,16 @@ impl Store {
     }
 
     /// Starting at a slot, adds to `out` at most `most` versions of a frozen
-    /// block that have not been superseded. Returns the slot to continue with,
-    /// or `None` at the end. Damaged ones stay where they are; [`Store::damaged`]
-    /// counts them.
+    /// block that have not been superseded. Damaged ones stay where they are;
+    /// [`Store::damaged`] counts them.
     pub fn survivors<'s>(
         &'s self,
         block: BlockRef,
         from: u32,
         most: usize,
         out: &mut Vec<Survivor<'s>>,
-    ) -> Option<u32> {
-        let (chunk, found) = self.alive(block)?;
+    ) -> Visited {
+        let Some((chunk, found)) = self.alive(block) else { return Visited::default() };
         if from == 0 && self.may_wait() {
             self.fetch_survivors(chunk, block.id.index);
         }
@@ -213,10 +221,12 @@ impl Store {
             self.prefetch(addresses[addresses.len() - 1]);
             at = slot + 1;
         }
-        let more = found.map.next_clear(at, found.slots());
+        let next = found.map.next_clear(at, found.slots());
+        let all = addresses.len();
         addresses.retain(|address| self.may_be_copied(*address));
+        let is_damaged = addresses.len() < all;
         out.extend(addresses.into_iter().map(|address| Survivor { address, content: self.content(address) }));
-        more
+        Visited { next, is_damaged }
     }
 
     /// Begins to read what is alive in a block, which is usually cold.

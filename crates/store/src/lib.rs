@@ -55,7 +55,7 @@ mod verify;
 pub use append::Appended;
 pub use block::{BlockRef, BlockState};
 pub use chunks::RetiredChunk;
-pub use collect::{BlockInfo, Refused, Superseded, Survivor};
+pub use collect::{BlockInfo, Refused, Superseded, Survivor, Visited};
 pub use content::{Content, ContentFlags, HEADER_BYTES};
 pub use error::StoreError;
 pub use event::{BlockEvent, emit};

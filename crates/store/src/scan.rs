@@ -541,6 +541,10 @@ impl Store {
         let mut allocator = self.allocator.lock();
         // A length that nothing durable needs may be lost with the power.
         self.medium.grow(allocator.end)?;
+        // What finds no space now is a failure of the medium when it is written to, as it was.
+        let discarded = allocator.discarded.iter().filter_map(|number| self.on_medium(*number));
+        let discarded: Vec<_> = discarded.map(|(offset, len)| offset..offset + len).collect();
+        let _ = self.medium.fill_holes(&discarded);
         if self.chunk(0).is_none() {
             let chunk = Chunk::new(0, Geometry::new(0, Class::SMALLEST), 0);
             self.medium.grow(chunk.end_of(0))?;

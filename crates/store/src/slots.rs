@@ -15,7 +15,6 @@
 
 use pantile_base::control::{Control, is_removed};
 use pantile_base::limits::CHUNK_BYTES;
-use pantile_base::sync::atomic::Ordering;
 use pantile_base::{Address, TableId, Timestamp};
 use pantile_media::MediumError;
 
@@ -90,7 +89,6 @@ impl Store {
         // Last, so that a thread that finds the slot in use finds the content
         // there.
         block.map.unset(to.slot);
-        self.overwritten.fetch_add(1, Ordering::Relaxed);
         Ok(address)
     }
 

@@ -98,7 +98,7 @@ pub struct Store {
     /// Bytes of the blocks that are in use, and their number.
     pub(crate) used_bytes: AtomicU64,
     /// Slots that have been written again.
-    pub(crate) overwritten: AtomicU64,
+    pub(crate) overwritten: Tally,
     pub(crate) used_blocks: AtomicU64,
     /// Tiles of released blocks.
     pub(crate) kept: KeptTiles,
@@ -118,7 +118,7 @@ pub struct Store {
     /// Bytes that the index image and its successor take beside the medium.
     pub(crate) image_bytes: AtomicU64,
     /// Contents found damaged.
-    pub(crate) damaged: AtomicU64,
+    pub(crate) damaged: Mutex<BTreeSet<Address>>,
     /// Whether nothing has been written since recovery found a closed database.
     /// The record that says so is still in force.
     pub(crate) dormant: AtomicBool,
@@ -237,7 +237,7 @@ impl Store {
             appended: Tally::new(options.streams.max(1)),
             appended_before: AtomicU64::new(0),
             used_bytes: AtomicU64::new(0),
-            overwritten: AtomicU64::new(0),
+            overwritten: Tally::new(options.streams.max(1)),
             used_blocks: AtomicU64::new(0),
             kept: KeptTiles::default(),
             past: PastDivisions::default(),
@@ -247,7 +247,7 @@ impl Store {
             unread: AtomicBool::new(false),
             image: Mutex::default(),
             image_bytes: AtomicU64::default(),
-            damaged: AtomicU64::new(0),
+            damaged: Mutex::default(),
             dormant: AtomicBool::new(false),
             highest: AtomicU64::new(0),
             holds: Holds::default(),
@@ -634,7 +634,7 @@ impl Store {
     /// Slots that have been written again since the store was opened, by collectors
     /// that free versions one by one.
     pub fn overwritten(&self) -> u64 {
-        self.overwritten.load(Ordering::Relaxed)
+        self.overwritten.sum()
     }
 
     /// Bytes appended since the store was opened.

@@ -1,7 +1,7 @@
 //! Looking at checksums while a store is in use.
 
 use pantile_base::Address;
-use pantile_base::sync::atomic::Ordering;
+use pantile_base::sync::atomic::{Ordering, fence};
 use pantile_media::MediumExt;
 
 use crate::block::{Block, BlockRef};
@@ -52,12 +52,21 @@ impl Store {
         StoreError::Damaged { place, detail }
     }
 
-    /// Whether a content may be copied: its checksum fits, or recovery has found
-    /// it to fit. A copy gets a checksum of its own, which would hide damage.
+    /// Whether a content may be copied: its checksum fits. A copy gets a checksum of
+    /// its own, which would hide damage for ever.
     pub(crate) fn may_be_copied(&self, address: Address) -> bool {
-        let is_whole = !self.unread.load(Ordering::Relaxed) || self.verify_mapped(address).is_ok();
-        self.damaged.fetch_add(u64::from(!is_whole), Ordering::Relaxed);
+        let is_whole = self.whole_content(address).is_some();
+        if !is_whole {
+            self.note_damage([address]);
+        }
         is_whole
+    }
+
+    /// Counts damaged contents, each once however often it is found.
+    #[cold]
+    fn note_damage(&self, found: impl IntoIterator<Item = Address>) {
+        let mut known = self.damaged.lock();
+        known.extend(found);
     }
 
     /// The blocks of an image. Recovery has not read their contents.
@@ -80,18 +89,20 @@ impl Store {
         let Some((chunk, block)) = self.alive(name).filter(is_used) else { return 0 };
         let (start, stride) = (chunk.address(known.id.index, 0).offset(), block.stride());
         let len = u64::from(stride) * u64::from(known.fill);
-        let damaged = match self.medium.check_readable(start, len) {
-            Err(_) => 1,
+        let address = |slot| chunk.address(known.id.index, slot);
+        let damaged: Vec<_> = match self.medium.check_readable(start, len) {
+            Err(_) => vec![address(0)],
             Ok(()) => {
                 let seed = self.content_seed(known.opened_at);
-                let is_bad = |slot: &u32| {
-                    let address = chunk.address(known.id.index, *slot);
-                    self.valid_content(address, stride as usize, seed).is_none()
-                };
-                (0..known.fill).filter(is_bad).count() as u64
+                let is_bad = |at: &Address| self.valid_content(*at, stride as usize, seed).is_none();
+                (0..known.fill).map(address).filter(is_bad).collect()
             }
         };
-        self.damaged.fetch_add(damaged, Ordering::Relaxed);
+        // It may have been released meanwhile, and what was read may be another block's.
+        fence(Ordering::SeqCst);
+        if !damaged.is_empty() && self.alive(name).filter(is_used).is_some() {
+            self.note_damage(damaged);
+        }
         len
     }
 
@@ -104,7 +115,7 @@ impl Store {
 
     /// Contents found damaged since the store was opened.
     pub fn damaged(&self) -> u64 {
-        self.damaged.load(Ordering::Relaxed)
+        self.damaged.lock().len() as u64
     }
 }
 

@@ -209,11 +209,18 @@ fn fallocate(file: &File, mode: libc::c_int, offset: u64, len: u64) -> io::Resul
     if len == 0 {
         return Ok(());
     }
-    // SAFETY: the descriptor is open. Mode 0 changes no bytes that exist, and
-    // no thread uses those in which a hole is made.
-    match unsafe { libc::fallocate(file.as_raw_fd(), mode, offset as libc::off_t, len as libc::off_t) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
+    loop {
+        // SAFETY: the descriptor is open. Mode 0 changes no bytes that exist, and
+        // no thread uses those in which a hole is made.
+        let done =
+            unsafe { libc::fallocate(file.as_raw_fd(), mode, offset as libc::off_t, len as libc::off_t) };
+        let error = io::Error::last_os_error();
+        match done {
+            0 => return Ok(()),
+            // A signal of the program has come.
+            _ if error.kind() == io::ErrorKind::Interrupted => {}
+            _ => return Err(error),
+        }
     }
 }
 

@@ -388,9 +388,10 @@ impl Database {
     ///
     /// # Errors
     /// [`Error::StillOpen`] with the transactions that have not ended: the
-    /// database stays open then. [`Error::MediumFailed`] and similar if the last state cannot be
-    /// recorded: no acknowledged commit is lost, but the next opening takes
-    /// longer.
+    /// database stays open then, and `db.clone().close()` has kept a handle to try
+    /// again. [`Error::MediumFailed`] and similar if the last state cannot be
+    /// recorded: no commit is lost that is acknowledged as durable, but the next
+    /// opening takes longer.
     pub fn close(self) -> Result<()> {
         self.core.close(Duration::from_secs(10), || self.prepared.let_go(&self.core))
     }

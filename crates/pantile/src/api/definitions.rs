@@ -10,7 +10,6 @@ use crate::api::database::Database;
 use crate::engine::catalog;
 use crate::engine::failure::from_medium;
 use crate::engine::table::{Index, IndexInner, Table, TableInner};
-use crate::engine::visitor::Visitor;
 use crate::transactions::transaction::Transaction;
 use crate::types::error::{Error, Result};
 use crate::types::isolation::Isolation;
@@ -110,12 +109,10 @@ impl Database {
             return self.drop_table(name);
         }
         let _changing = self.prepared.change(&table.inner)?;
-        let visitor = core.visitor("dropping a table")?;
         self.change_catalog(|txn, catalog| txn.delete(catalog, &catalog::key(table.inner.id)))?;
         let gone = core.tables.drop_table(&table.inner, || core.registry.after_all());
-        // What follows takes as long as the table has rows.
         drop(change);
-        self.free_space(&visitor, &gone);
+        core.give_up(&gone);
         Ok(())
     }
 
@@ -142,7 +139,6 @@ impl Database {
         core.tables.check_own(&table.inner)?;
         let old = &table.inner;
         let _changing = self.prepared.change(old)?;
-        let visitor = core.visitor("truncating a table")?;
         let new = self.new_table(old.definition().def)?;
         self.change_catalog(|txn, catalog| {
             txn.delete(catalog, &catalog::key(old.id))?;
@@ -153,7 +149,7 @@ impl Database {
         let (gone, at) = core.tables.replace(old, &table, pieces, || core.registry.after_all());
         core.registry.await_passed(at);
         drop(change);
-        self.free_space(&visitor, &gone);
+        core.give_up(&gone);
         Ok(table)
     }
 
@@ -288,13 +284,6 @@ impl Database {
         let stored = catalog::encode(definition)?;
         let pieces = tables.make_pieces(id, definition)?;
         Ok(NewTable { table, pieces, stored })
-    }
-
-    /// Gives back what tables took that are dropped.
-    fn free_space(&self, visitor: &Visitor<'_>, gone: &[Arc<TableInner>]) {
-        gone.iter().for_each(|table| visitor.forget_rows(table));
-        self.core.buffers.forget();
-        self.core.alarm.written();
     }
 
     fn store_definition(&self, table: &TableInner, stored: &[u8]) -> Result<()> {

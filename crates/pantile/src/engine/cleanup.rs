@@ -13,7 +13,7 @@ use foldhash::fast::FixedState;
 use pantile_base::control::{Control, is_removed};
 use pantile_base::sync::hint;
 use pantile_base::{Address, Timestamp};
-use pantile_cc::{Clock, RunningSet, Slot};
+use pantile_cc::{Clock, Pin, RunningSet, Slot};
 use smallvec::SmallVec;
 
 use crate::engine::anchor::{Anchor, CleanerLock};
@@ -80,6 +80,40 @@ enum Outcome {
     ManyVersions,
 }
 
+/// Entries that are looked at with one look at all slots: after a time of many connections that is
+/// most of the work. The pin is held as long, so there are not many.
+const LOOKS: usize = 16;
+
+/// What is needed to look at entries, for several of them (T6). First the slot is pinned, and then it
+/// is asked which transactions run: what they can see stays as long as the pin. Those that begin later
+/// read above, however much later the look comes.
+struct Looks<'c> {
+    core: &'c Core,
+    slot: Slot,
+    current: Option<(RunningSet, Pin<'c>)>,
+    left: usize,
+}
+
+impl<'c> Looks<'c> {
+    fn new(core: &'c Core, slot: Slot) -> Self {
+        Self { core, slot, current: None, left: 0 }
+    }
+
+    /// The transactions that may see something old. `None` if one is just beginning.
+    fn running(&mut self) -> Option<&RunningSet> {
+        if self.left == 0 {
+            // A slot has at most one pin.
+            self.current = None;
+            let pin = self.core.registry.pin(self.slot);
+            let running = self.core.registry.running_set()?;
+            self.current = Some((running, pin));
+            self.left = LOOKS;
+        }
+        self.left -= 1;
+        self.current.as_ref().map(|(running, _)| running)
+    }
+}
+
 /// Older versions of a tuple.
 #[derive(Default)]
 struct Older {
@@ -122,11 +156,12 @@ impl Core {
         let due = self.due_after(Duration::ZERO);
         let mut is_more = false;
         for shard in 0..SHARDS {
+            let mut looks = Looks::new(self, slot);
             let mut tasks = 0;
             while tasks < ROUND_TASKS
                 && let Some(task) = self.stale.pop(shard, due)
             {
-                self.perform(slot, task);
+                self.perform(&mut looks, task);
                 tasks += 1;
             }
             is_more |= tasks == ROUND_TASKS;
@@ -154,12 +189,13 @@ impl Core {
     }
 
     fn clean_shard(&self, shard: usize, slot: Slot, due: DueBefore, limit: usize) {
+        let mut looks = Looks::new(self, slot);
         let mut most = LEAST_TASKS;
         let mut done = 0;
         while done < most {
             let Some((task, waiting)) = self.stale.try_pop(shard, due) else { return };
             most = (waiting / 64).clamp(LEAST_TASKS, limit);
-            self.perform(slot, task);
+            self.perform(&mut looks, task);
             done += 1;
         }
     }
@@ -168,22 +204,24 @@ impl Core {
     pub fn clean_to_the_end(&self, slot: Slot) {
         let due = DueBefore { fresh: Timestamp::MAX, late: Timestamp::MAX, ids: Timestamp::ZERO };
         self.clean_together(slot, Timestamp::MAX, 1);
+        let mut looks = Looks::new(self, slot);
         // Each entry once: one that stays is put back.
         for _ in 0..self.stale.len() {
             let next = (0..SHARDS).find_map(|shard| self.stale.pop(shard, due));
             let Some(task) = next else { return };
-            self.perform(slot, task);
+            self.perform(&mut looks, task);
         }
     }
 
-    fn perform(&self, slot: Slot, task: Task) {
+    fn perform(&self, looks: &mut Looks<'_>, task: Task) {
+        let slot = looks.slot;
         match task {
             Task::Entry(entry) => {
                 let Some(table) = self.tables.by_id(entry.table) else { return };
                 let now = || self.registry.now();
                 // Above the clocks of all who may have found the id.
                 let after_all = || self.registry.after_all();
-                match self.try_clean(slot, &table, &entry) {
+                match self.try_clean(looks, &table, &entry) {
                     Outcome::Done => {}
                     Outcome::Buried => self.stale.bury(slot, after_all(), entry.table, entry.tuple),
                     Outcome::Needed => self.stale.push_late(slot, now(), entry),
@@ -202,12 +240,9 @@ impl Core {
     /// Removes the entry unless a transaction may see a version that has its
     /// key. The tuple is locked meanwhile, so that no writer comes to rely on
     /// the entry.
-    fn try_clean(&self, slot: Slot, table: &TableInner, entry: &StaleEntry) -> Outcome {
-        // The cleaner reads versions that its own timestamp does not protect
-        // (T6). It pins its slot first and asks afterwards which transactions
-        // run: what they can see then stays while it looks.
-        let _pin = self.registry.pin(slot);
-        let Some(running) = self.registry.running_set() else { return Outcome::Busy };
+    fn try_clean(&self, looks: &mut Looks<'_>, table: &TableInner, entry: &StaleEntry) -> Outcome {
+        let slot = looks.slot;
+        let Some(running) = looks.running() else { return Outcome::Busy };
         let cell = table.anchor(entry.tuple);
         let anchor = Anchor::load(cell);
         let Some(lock) = anchor.try_lock_for_cleaning(cell) else { return Outcome::Busy };
@@ -221,7 +256,7 @@ impl Core {
             return Outcome::Done;
         }
         let mut older = Older::default();
-        if !self.add_needed(&mut older, newest, &running, Timestamp::ZERO, MOST_VERSIONS) {
+        if !self.add_needed(&mut older, newest, running, Timestamp::ZERO, MOST_VERSIONS) {
             return Outcome::ManyVersions;
         }
         if older.needed.iter().any(has) {

@@ -1,11 +1,13 @@
 //! Counters and gauges of transactions.
 
+use std::ops::{AddAssign, Neg, Sub};
 use std::time::Duration;
 
 use pantile_base::Address;
 use pantile_base::limits::TRANSACTION_SLOTS;
 use pantile_base::sync::atomic::{AtomicU64, Ordering};
 use pantile_cc::Slot;
+use pantile_store::HEADER_BYTES;
 
 use crate::types::options::TimesCommits;
 use crate::types::running::OnPinned;
@@ -39,11 +41,42 @@ pub(crate) struct Counters {
 /// clock a few times.
 const ONE_IN: u64 = 16;
 
-/// What a commit changes.
-#[derive(Clone, Copy, Default)]
+/// What a commit changes: rows, and their bytes with the headers of their contents.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(crate) struct Change {
     pub tuples: i64,
     pub live_bytes: i64,
+}
+
+impl Change {
+    /// A row of this many bytes more.
+    #[inline]
+    pub fn of_row(bytes: usize) -> Self {
+        Self { tuples: 1, live_bytes: (bytes + HEADER_BYTES) as i64 }
+    }
+}
+
+impl AddAssign for Change {
+    fn add_assign(&mut self, other: Self) {
+        self.tuples += other.tuples;
+        self.live_bytes += other.live_bytes;
+    }
+}
+
+impl Sub for Change {
+    type Output = Self;
+
+    fn sub(self, other: Self) -> Self {
+        Self { tuples: self.tuples - other.tuples, live_bytes: self.live_bytes - other.live_bytes }
+    }
+}
+
+impl Neg for Change {
+    type Output = Self;
+
+    fn neg(self) -> Self {
+        Self::default() - self
+    }
 }
 
 impl Counters {

@@ -113,7 +113,7 @@ impl Core {
         let limits = *self.pinned.lock();
         let every = match (limits.age, limits.bytes) {
             (None, None) => return None,
-            (Some((age, _)), _) => LOOK_EVERY.min(age / 4),
+            (Some((age, _)), _) => LOOK_EVERY.min(age / 4).max(self.options.gc.epoch),
             (None, Some(_)) => LOOK_EVERY,
         };
         let may_matter = |open: Open| self.holder_of(&open).is_some_and(|holder| !is_settled(&holder));

@@ -27,6 +27,8 @@ pub(crate) struct StoredTable {
     pub image: Arc<Image>,
     /// Identifies the definition that the table had.
     pub definition: u64,
+    /// Bytes of its rows, if nothing has changed.
+    pub live_bytes: u64,
     /// Ids of tuples that are not rows.
     pub dead: Vec<TupleId>,
     /// The tuples about which the image is not up to date, if there may be any.

@@ -4,6 +4,13 @@ use super::*;
 
 /// A closed database with an image in which one row is damaged.
 fn with_a_damaged_row() -> Place {
+    let place = with_a_row();
+    flip_the_needle(&place);
+    place
+}
+
+/// The same, whole.
+fn with_a_row() -> Place {
     let place = Place::new();
     let db = options().open(place.path()).expect("a new database");
     let table = db.create_table(definition("a")).expect("a table");
@@ -14,12 +21,15 @@ fn with_a_damaged_row() -> Place {
     db.run(|txn| ids.clone().try_for_each(|id| txn.insert(&table, &hay(id)))).expect("free keys");
     drop(table);
     db.close().expect("it closes");
-    let path = place.path().join(DATA_FILE);
-    let mut data = fs::read(&path).expect("the data file");
-    let at = data.windows(8).position(|bytes| bytes == b"a needle").expect("the row");
-    data[at] ^= 1;
-    fs::write(&path, data).expect("written");
     place
+}
+
+fn flip_the_needle(place: &Place) {
+    let path = place.path().join(DATA_FILE);
+    let data = fs::read(&path).expect("the data file");
+    let at = data.windows(8).position(|bytes| bytes == b"a needle").expect("the row");
+    let file = fs::File::options().write(true).open(&path).expect("the data file");
+    std::os::unix::fs::FileExt::write_all_at(&file, &[data[at] ^ 1], at as u64).expect("written");
 }
 
 fn is_damage<T>(result: crate::Result<T>) -> bool {
@@ -51,6 +61,59 @@ fn damage_that_opening_does_not_read_is_found() {
     drop(table);
     db.close().expect("it closes");
     assert!(is_damage(options().open(place.path())), "the next opening reads everything");
+}
+
+/// A damaged content keeps its own block from being freed, and no other one.
+#[test]
+fn space_is_given_back_beside_damage() {
+    let place = with_a_damaged_row();
+    let db = options().open(place.path()).expect("it opens");
+    while db.stats().unread_blocks > 0 {
+        db.upkeep();
+    }
+    assert_eq!(db.stats().damaged_contents, 1);
+    let (damaged, other) =
+        (db.table("a").expect("the table"), db.create_table(definition("b")).expect("a table"));
+    let even = (0..100u64).step_by(2).filter(|id| *id != 50);
+    db.run(|txn| even.clone().try_for_each(|id| txn.delete(&damaged, &[id.into()]).map(drop)))
+        .expect("nobody else writes");
+    let mut rounds = 0;
+    while db.stats().collector.blocks_reclaimed < 50 {
+        let row = |id: u64| [id.into(), Value::Int(rounds), Value::Null, Value::Bytes(b"x")];
+        db.run(|txn| (0..1000).try_for_each(|id| txn.upsert(&other, &row(id)).map(drop)))
+            .expect("nobody else writes");
+        db.upkeep();
+        rounds += 1;
+        assert!(rounds < 3000, "{:?}", db.stats().collector);
+    }
+    assert_eq!(db.stats().damaged_contents, 1, "however often it is met");
+}
+
+/// A content that opening has found whole can rot later. A collector that copied it would hide that.
+#[test]
+fn what_rots_later_is_not_copied() {
+    let place = with_a_row();
+    let db = options().index_image(false).open(place.path()).expect("it opens");
+    let table = db.table("a").expect("the table");
+    // They share a block with it, which is to be emptied when they have gone.
+    let others = 200..214u64;
+    let like = |id: u64| [id.into(), Value::Int(1), Value::Str("a noodle"), Value::Bytes(b"x")];
+    db.run(|txn| others.clone().try_for_each(|id| txn.insert(&table, &like(id)))).expect("free keys");
+    db.run(|txn| others.clone().try_for_each(|id| txn.delete(&table, &[id.into()]).map(drop))).expect("rows");
+    flip_the_needle(&place);
+    // What is damaged cannot be moved, so this goes on until it has been met.
+    let mut looks = 0;
+    db.compact_with(|_| {
+        looks += 1;
+        match db.stats().damaged_contents == 0 && looks < 10_000 {
+            true => std::ops::ControlFlow::Continue(()),
+            false => std::ops::ControlFlow::Break(()),
+        }
+    })
+    .expect("it compacts");
+    assert_eq!(db.stats().damaged_contents, 1);
+    let found = db.verify(None).expect("it looks at all");
+    assert_eq!(found.damaged.len(), 1, "{found:?}");
 }
 
 /// Also if nobody has written anything, and if the process is killed.

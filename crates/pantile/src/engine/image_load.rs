@@ -102,7 +102,7 @@ impl Core {
             let update = Update { changed: &changes.tuples, fresh };
             let tree = stored.run(n)?.load(words, &self.tables.arena, threads, Some(update))?;
             // Each row has one entry.
-            let is_whole = tree.len() as u64 == changes.rows || is_removed(Control::ImageNotes);
+            let is_whole = tree.len() as i64 == changes.rows.tuples || is_removed(Control::ImageNotes);
             is_whole.then_some(tree)
         };
         (PRIMARY..).zip(words).map(load).collect()

@@ -22,7 +22,7 @@ use crate::types::history::Definition;
 /// was in use has none.
 pub(crate) const GAUGES: Section = Section { kind: 1, table: 0, index: 0, part: 0 };
 
-/// What there is of a table: its definition and its number of tuples.
+/// What there is of a table: its definition, its number of tuples, and the bytes of its rows.
 pub(crate) fn of_table(table: TableId) -> Section {
     Section { kind: TABLE, table: table.0, index: 0, part: 0 }
 }
@@ -75,6 +75,7 @@ struct Reading {
     found: FoundTable,
     definition: u64,
     tuples: u64,
+    live_bytes: u64,
     dead: Mutex<Vec<TupleId>>,
 }
 
@@ -100,16 +101,18 @@ impl StoredTables {
         let mut reading = BTreeMap::new();
         for section in image.sections().filter(|section| section.kind == TABLE) {
             image.read(section, 0, &mut words).ok()?;
-            let [definition, tuples] = words[..] else { return None };
-            reading.insert(TableId(section.table), Reading { definition, tuples, ..Reading::default() });
+            let [definition, tuples, live_bytes] = words[..] else { return None };
+            let one = Reading { definition, tuples, live_bytes, ..Reading::default() };
+            reading.insert(TableId(section.table), one);
         }
         let end = read_anchors(image, &reading, threads)?;
         let rows = reading.values_mut().map(Reading::rows).sum();
         let stored = |(id, one): (TableId, Reading)| {
-            let Reading { mut found, definition, tuples, dead } = one;
+            let Reading { mut found, definition, tuples, live_bytes, dead } = one;
             found.tuples.store(tuples, Ordering::Relaxed);
             let dead = dead.into_inner();
-            found.stored = Some(StoredTable { image: Arc::clone(image), definition, dead, changed: None });
+            let image = Arc::clone(image);
+            found.stored = Some(StoredTable { image, definition, live_bytes, dead, changed: None });
             (id, found)
         };
         Some(Self { tables: reading.into_iter().map(stored).collect(), gauges, end, rows })

@@ -11,6 +11,7 @@ use pantile_base::{TableId, TupleId};
 use pantile_store::Image;
 
 use crate::engine::changed::Changed;
+use crate::engine::counters::Change;
 use crate::engine::image_run::{PRIMARY, StoredRun};
 
 /// Lookups that are answered from an image before the thread that makes the next
@@ -35,7 +36,7 @@ pub(crate) struct StoredTrees {
 pub(crate) struct Changes {
     pub tuples: Changed,
     /// All rows that the table has.
-    pub rows: u64,
+    pub rows: Change,
 }
 
 impl StoredTrees {

@@ -60,7 +60,9 @@ impl Core {
     /// Where an image can be written, if one may be.
     fn place_of_image(&self) -> Option<&dyn Beside> {
         let beside = self.store.medium().facts().beside.as_ref()?;
-        let may_write = !self.store.medium().is_failed() && !self.give_up_image_if_damaged();
+        let may_write = !self.store.medium().is_failed()
+            && self.reclaimer.notes_superseded()
+            && !self.give_up_image_if_damaged();
         (may_write && !self.options.without_image).then_some(&**beside)
     }
 
@@ -147,15 +149,16 @@ impl Core {
     }
 
     fn write_tables(&self, writer: &mut ImageWriter<'_>) -> io::Result<()> {
-        let (mut rows, mut tombstones) = (0, 0);
+        let (mut rows, mut live_bytes, mut tombstones) = (0, 0, 0);
         for table in self.tables.all() {
-            let tuples = self.write_table(writer, Table::of(table))?;
+            let tuples = self.write_table(writer, Table::of(Arc::clone(&table)))?;
+            expect_equal(tuples.rows, table.rows.get())?;
             rows += tuples.rows;
+            live_bytes += table.rows.bytes();
             tombstones += tuples.tombstones;
         }
-        expect_equal(rows, self.counters.tuples())?;
         writer.begin(GAUGES);
-        writer.page(&[rows, self.counters.live_bytes(), tombstones])
+        writer.page(&[rows, live_bytes, tombstones])
     }
 
     /// Writes what there is of a table while nothing changes.
@@ -208,7 +211,7 @@ impl Core {
     fn write_head(&self, writer: &mut ImageWriter<'_>, table: &Table, end: u64) -> io::Result<()> {
         let definition = sum_of_definition(&table.inner.definition()).map_err(io::Error::other)?;
         writer.begin(of_table(table.inner.id));
-        writer.page(&[definition, end])
+        writer.page(&[definition, end, table.inner.rows.bytes()])
     }
 
     /// Writes the entries of all indexes, calling `each` now and then. Returns

@@ -32,11 +32,20 @@ impl Core {
     /// limit.
     #[cold]
     pub fn check_memory(&self, slot: Slot, adds: Adds) -> Result<()> {
-        let taken = self.memory_use(&self.store.space(), &self.reclaimer.stats(&self.store));
+        let add_up = || {
+            let taken = self.memory_use(&self.store.space(), &self.reclaimer.stats(&self.store));
+            // The buffers of the transaction double when they are full.
+            let wanted = taken.counted() + self.buffers.bytes_of(slot);
+            (self.memory.left(wanted, adds), taken)
+        };
+        let (mut left, mut taken) = add_up();
+        if left == 0 {
+            // Transactions that have ended have left theirs to those that follow.
+            self.buffers.forget();
+            (left, taken) = add_up();
+        }
         self.memory.note(taken.counted());
-        // The buffers of the transaction double when they are full.
-        let wanted = taken.counted() + self.buffers.bytes_of(slot);
-        match self.memory.left(wanted, adds) {
+        match left {
             0 => Err(Error::MemoryFull(Box::new(taken))),
             _ => Ok(()),
         }

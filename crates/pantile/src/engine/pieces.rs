@@ -48,6 +48,16 @@ impl TablesOfPieces {
     }
 }
 
+// One after the other, however many there are.
+impl Drop for TablesOfPieces {
+    fn drop(&mut self) {
+        let mut next = self.0.take();
+        while let Some(mut known) = next {
+            next = known.others.0.take();
+        }
+    }
+}
+
 /// It has the name of the table that it belongs to, for messages.
 pub(crate) fn definition(name: &str) -> TableDef {
     TableDef::new(name)

@@ -13,7 +13,7 @@ use pantile_cc::Clock;
 use pantile_index::Index as Tree;
 use pantile_media::MediumExt;
 use pantile_reclaim::Reclaimer;
-use pantile_store::{HEADER_BYTES, Image, IsWhole, Scan, ScanProgress, ScanSummary, Store, StoreError};
+use pantile_store::{Image, IsWhole, Scan, ScanProgress, ScanSummary, Store, StoreError};
 
 use crate::engine::anchor::Anchor;
 use crate::engine::changed::Changed;
@@ -226,10 +226,10 @@ impl Core {
     fn leave_in_image(&self, table: TableInner, stored: StoredTable) -> Result<TableInner> {
         stored.dead.iter().for_each(|tuple| table.return_tuple(tuple.0 as usize, *tuple));
         let fits = sum_of_definition(&table.definition())? == stored.definition;
-        let dead = stored.dead.len() as u64;
+        let rows = table.tuples_end().saturating_sub(stored.dead.len() as u64);
+        let in_image = Change { tuples: rows as i64, live_bytes: stored.live_bytes as i64 };
         let changes = stored.changed.map(|tuples| self.take_stock(&table, tuples));
-        let rows = changes.as_ref().map_or(table.tuples_end().saturating_sub(dead), |changes| changes.rows);
-        table.rows.change(0, rows as i64);
+        table.rows.change(0, changes.as_ref().map_or(in_image, |changes| changes.rows));
         let trees = StoredTrees::new(stored.image, table.id, fits, changes);
         Ok(table.with_stored(trees))
     }
@@ -259,12 +259,12 @@ impl Core {
             }
             (change, dead)
         });
-        let mut rows = 0;
+        let mut rows = Change::default();
         for (change, dead) in counted {
-            rows += change.tuples as u64;
-            self.counters.adjust(change);
+            rows += change;
             self.bury(table, &dead);
         }
+        self.counters.adjust(rows);
         Changes { tuples, rows }
     }
 
@@ -274,7 +274,7 @@ impl Core {
         let mut keys = self.gather(&table, &list, &Skip::default())?;
         for part in keys.iter().filter(|_| self.options.salvage.is_none()) {
             self.counters.adjust(part.change);
-            table.rows.change(0, part.change.tuples);
+            table.rows.change(0, part.change);
             self.bury(&table, &part.dead);
         }
         if self.options.salvage.is_some() {
@@ -458,8 +458,7 @@ impl Gathered {
         row: Encoded<'_>,
         key: &mut Key,
     ) -> Result<()> {
-        self.change.tuples += 1;
-        self.change.live_bytes += (row.bytes.len() + HEADER_BYTES) as i64;
+        self.change += Change::of_row(row.bytes.len());
         let address = Anchor::load(table.anchor(tuple)).newest();
         let layout = core.store.content_header(address).layout();
         let unknown = (layout > table.schema().layout).then(|| format!("layout {layout} is not known"));

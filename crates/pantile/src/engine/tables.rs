@@ -135,8 +135,14 @@ impl Tables {
     /// Checks that the table is of this database and has not been dropped.
     #[inline]
     pub fn check_own(&self, table: &TableInner) -> Result<()> {
-        let is_own = table.database == self.database;
+        let is_own = self.is_of_this(table);
         if is_own && !table.is_dropped() { Ok(()) } else { Err(unusable(table, is_own)) }
+    }
+
+    /// Whether a table is of this database, or was.
+    #[inline]
+    pub fn is_of_this(&self, table: &TableInner) -> bool {
+        table.database == self.database
     }
 
     pub fn names(&self) -> Vec<String> {
@@ -347,11 +353,17 @@ impl Tables {
         (!dropped.is_empty()).then(|| dropped.iter().any(can_go))
     }
 
-    /// Gives up the memory of dropped tables that no transaction can use, whose
-    /// `watermark` this is, and calls `release` for at most `most` tables that also no
-    /// other process has been able to see into since before `durable`. A transaction
-    /// that wrote to a table when it was dropped may have committed at any time until
-    /// it ended. Returns whether more can be released now.
+    /// Takes out the dropped tables that no transaction can use any more, whose
+    /// `watermark` this is. Their memory goes with them.
+    pub fn take_unused(&self, watermark: Timestamp) -> Vec<Arc<TableInner>> {
+        let Some(mut dropped) = self.dropped.try_lock() else { return Vec::new() };
+        dropped.iter_mut().filter(|d| d.at < watermark).filter_map(|d| d.in_use.take()).collect()
+    }
+
+    /// Calls `release` for at most `most` dropped tables that no transaction, whose
+    /// `watermark` this is, and no other process has been able to see into since before
+    /// `durable`. A transaction that wrote to a table when it was dropped may have
+    /// committed at any time until it ended. Returns whether more can be released now.
     pub fn release_dropped(
         &self,
         watermark: Timestamp,
@@ -363,8 +375,6 @@ impl Tables {
     ) -> bool {
         self.left_names.lock().retain(|left| left.at >= watermark);
         let Some(mut dropped) = self.dropped.try_lock() else { return true };
-        let unused: Vec<_> =
-            dropped.iter_mut().filter(|d| d.at < watermark).filter_map(|d| d.in_use.take()).collect();
         for d in dropped.iter_mut().filter(|d| d.unused_since.is_none() && d.at < watermark.min(read)) {
             d.unused_since = Some(now);
         }
@@ -378,9 +388,9 @@ impl Tables {
         }
         let has_more = dropped.iter().any(is_free);
         self.has_more_to_release.store(has_more, Ordering::Relaxed);
-        // The tables' memory is freed without the lock.
+        // Memory is freed without the lock.
         drop(dropped);
-        drop((gone, unused));
+        drop(gone);
         // Nobody waits for another process to end.
         has_more && given.is_ok_and(|given| given != GivenBack::Nothing)
     }

@@ -1,6 +1,7 @@
 //! What is done for the database besides transactions: by committing threads
 //! in bounded steps, and in rounds by the worker.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use pantile_base::Timestamp;
@@ -15,6 +16,7 @@ use crate::engine::entering::Entered;
 use crate::engine::gate::Permit;
 use crate::engine::reader_processes::LOOK;
 use crate::engine::state_records::StateRecords;
+use crate::engine::table::TableInner;
 use crate::types::error::Result;
 
 /// A transaction that has been open for so long is a long one.
@@ -220,6 +222,18 @@ impl Core {
         self.tables.dropped(self.registry.watermark()).is_some()
     }
 
+    /// Tables have been dropped: what they hold is to be given back.
+    pub fn give_up(&self, gone: &[Arc<TableInner>]) {
+        gone.iter().for_each(|table| self.forget_rows(table));
+        self.buffers.forget();
+        self.alarm.written();
+    }
+
+    /// Subtracts what has been counted of a dropped table from the gauges.
+    fn forget_rows(&self, table: &TableInner) {
+        self.counters.adjust(-table.rows.take());
+    }
+
     /// Gives back some blocks of dropped tables that no transaction can see
     /// into and whose contents are not needed as evidence (I-10). Returns
     /// whether more can go now; a failure latches in the medium and shows at the
@@ -232,6 +246,8 @@ impl Core {
     pub fn release_tables(&self, batch: Batch) -> bool {
         let (watermark, durable) = (self.registry.watermark(), self.store.durable_watermark());
         let now = self.registry.now();
+        // Commits that had found them before they were dropped have been counted by now.
+        self.tables.take_unused(watermark).iter().for_each(|table| self.forget_rows(table));
         self.tables.release_dropped(watermark, self.read_from(), durable, now, batch.tables, |tables| {
             tables.iter().for_each(|&table| self.reclaimer.forget(&self.store, table));
             self.store.release_tables(tables, batch.blocks, now)

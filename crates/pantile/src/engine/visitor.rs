@@ -5,11 +5,9 @@ use std::time::Duration;
 
 use pantile_base::{Address, TupleId};
 use pantile_cc::{Begin, Slot};
-use pantile_store::HEADER_BYTES;
 
 use crate::engine::anchor::{Anchor, Owner};
 use crate::engine::core::Core;
-use crate::engine::counters::Change;
 use crate::engine::gate::Permit;
 use crate::engine::holders::{Holder, Purpose};
 use crate::engine::stale::StaleEntry;
@@ -93,28 +91,6 @@ impl Visitor<'_> {
     /// Hands an index entry to the cleaner.
     pub fn hand_over(&self, entry: StaleEntry) {
         self.core.stale.push(self.slot, self.core.registry.now(), entry);
-    }
-
-    /// Subtracts the rows of a dropped table from the gauges. A commit that had found the table there is
-    /// still to count what it changes, so it has to be over at each tuple before that is looked at.
-    pub fn forget_rows(&self, table: &TableInner) {
-        let mut change = Change::default();
-        let mut waits = true;
-        for tuple in (0..table.tuples_end()).map(TupleId) {
-            let bytes = || table.live_row(&self.core.store, tuple).map(|row| row.bytes.len());
-            let settled = waits.then(|| self.settled(table, tuple, |_| Some(bytes())));
-            let row = settled.and_then(Result::ok).unwrap_or_else(|| {
-                // It has waited too long for one, and the gauges are off by what that changes.
-                waits = false;
-                let _pin = self.core.registry.pin(self.slot);
-                bytes()
-            });
-            if let Some(bytes) = row {
-                change.tuples -= 1;
-                change.live_bytes -= (bytes + HEADER_BYTES) as i64;
-            }
-        }
-        self.core.counters.adjust(change);
     }
 
     /// Looks at the checksum of the newest version of a tuple. Returns its bytes,

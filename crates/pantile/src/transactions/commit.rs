@@ -12,9 +12,7 @@ use pantile_base::Timestamp;
 use pantile_base::sync::atomic::AtomicU64;
 use pantile_media::SyncPoint;
 use pantile_reclaim::{LongerChain, OldVersion};
-use pantile_store::{
-    Appended, ContentFlags, HEADER_BYTES, MAX_CONTENTS_PER_TRANSACTION, NewContent, StoreError, Urgency,
-};
+use pantile_store::{Appended, ContentFlags, MAX_CONTENTS_PER_TRANSACTION, NewContent, StoreError, Urgency};
 
 use crate::engine::anchor::Anchor;
 use crate::engine::buffers::Buffers;
@@ -126,11 +124,16 @@ impl Transaction {
             Some(at) => Validated(at),
             None => self.validate_commit()?,
         };
-        let appended = self.append(validated)?;
-        // All that the transaction wrote is durable with one fence, and is its own
-        // evidence that it has committed.
-        let joined = appended.join();
-        let joined = joined.map_err(|e| self.core.store_error(e))?;
+        let joined = if self.buffers.appends.is_empty() {
+            // It has only locked rows. Like one without writes it waits for what it has read.
+            Joined { commit_ts: validated.0, point: self.last_met() }
+        } else {
+            let appended = self.append(validated)?;
+            // All that the transaction wrote is durable with one fence, and is its own
+            // evidence that it has committed.
+            let joined = appended.join();
+            joined.map_err(|e| self.core.store_error(e))?
+        };
         Ok(self.publish_writes(joined))
     }
 
@@ -297,24 +300,24 @@ impl Transaction {
         let cache = core.row_cache.as_ref().filter(|_| rows_in_use.is_cached);
         let Buffers { appends, addresses, writes, tables, superseded, .. } = &mut *self.buffers;
         let mut change = Change::default();
-        // Rows that the last table has more than before.
-        let (slot, mut table, mut more) = (self.slot.index(), 0, 0);
-        let mut count_rows = |of: u32, by: i64| {
+        // What the last table has more than before.
+        let (slot, mut table, mut more) = (self.slot.index(), 0, Change::default());
+        let mut count = |of: u32, by: Change| {
             if of != table {
                 tables[table as usize].table.rows.change(slot, std::mem::take(&mut more));
                 table = of;
             }
             more += by;
+            change += by;
         };
         for (&n, &address) in appends.iter().zip(&*addresses) {
             let write = &writes[n as usize];
-            let is_row = matches!(write.pending, Pending::Row { .. });
-            if let Pending::Row { len, .. } = write.pending {
-                change.tuples += 1;
-                change.live_bytes += (len as usize + HEADER_BYTES) as i64;
-            }
+            let now = match write.pending {
+                Pending::Row { len, .. } => Change::of_row(len as usize),
+                Pending::Nothing | Pending::Tombstone => Change::default(),
+            };
             if write.base.is_none() {
-                count_rows(write.table, i64::from(is_row));
+                count(write.table, now);
                 continue;
             }
             let (old_ts, was_row, old_len) = rows_in_use
@@ -331,11 +334,8 @@ impl Transaction {
                 end_ts: commit_ts,
                 linked: write.has_chain(),
             });
-            count_rows(write.table, i64::from(is_row) - i64::from(was_row));
-            if was_row {
-                change.tuples -= 1;
-                change.live_bytes -= (old_len + HEADER_BYTES) as i64;
-            }
+            let before = if was_row { Change::of_row(old_len) } else { Change::default() };
+            count(write.table, now - before);
             if let Some(cache) = cache {
                 store.keep_successor(cache, write.base, address);
             }

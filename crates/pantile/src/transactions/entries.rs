@@ -182,9 +182,11 @@ impl Transaction {
             }
             entry.push_tuple(write.tuple.0);
             match self.insert_entry(index.tree(), entry.words(), write.tuple) {
-                // Kept if the row commits with this key.
+                // Kept if the row commits with this key. If it does not, the next writer of
+                // the tuple finds the entry, and the gap's mark on the tuple (I-31).
                 Insert::Inserted => {
                     let entry = StaleEntry::new(table, index.number, write.tuple, &entry);
+                    self.mark_gap(table, &entry);
                     self.core.stale.push(self.slot, self.core.registry.now(), entry);
                 }
                 Insert::Exists(_) => {}

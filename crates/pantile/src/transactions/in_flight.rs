@@ -34,7 +34,8 @@ enum How {
     Left(Arc<Landing>),
     /// There is no syncer.
     Kept(Box<(Transaction, Published)>),
-    Over,
+    /// A poll has told so, and what has failed, if that did.
+    Over(Option<String>),
 }
 
 impl std::fmt::Debug for InFlight {
@@ -102,7 +103,7 @@ impl InFlight {
                 let medium = kept.0.core.store.medium();
                 medium.is_failed() || kept.1.point().is_none_or(|point| medium.is_durable(point))
             }
-            How::Over => true,
+            How::Over(_) => true,
         }
     }
 
@@ -112,10 +113,10 @@ impl InFlight {
     /// [`Error::MediumFailed`]: it may or may not be there when the database is
     /// next opened.
     pub fn wait(mut self) -> Result<Timestamp> {
-        match std::mem::replace(&mut self.how, How::Over) {
+        match std::mem::replace(&mut self.how, How::Over(None)) {
             How::Left(landing) => landing.wait(),
             How::Kept(kept) => land(*kept),
-            How::Over => Ok(self.timestamp),
+            How::Over(failed) => told(self.timestamp, failed),
         }
     }
 }
@@ -125,7 +126,7 @@ impl Future for InFlight {
 
     /// Where the system has refused the syncer, this waits.
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let outcome = match std::mem::replace(&mut self.how, How::Over) {
+        let outcome = match std::mem::replace(&mut self.how, How::Over(None)) {
             How::Left(landing) => match landing.poll(context.waker()) {
                 Some(outcome) => outcome,
                 None => {
@@ -134,19 +135,27 @@ impl Future for InFlight {
                 }
             },
             How::Kept(kept) => land(*kept),
-            How::Over => Ok(self.timestamp),
+            How::Over(failed) => told(self.timestamp, failed),
         };
+        if let Err(Error::MediumFailed { cause }) = &outcome {
+            self.how = How::Over(Some(cause.clone()));
+        }
         Poll::Ready(outcome)
     }
 }
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        if let How::Kept(kept) = std::mem::replace(&mut self.how, How::Over) {
+        if let How::Kept(kept) = std::mem::replace(&mut self.how, How::Over(None)) {
             // Nobody wants to know.
             let _ = land(*kept);
         }
     }
+}
+
+/// The outcome once more.
+fn told(timestamp: Timestamp, failed: Option<String>) -> Result<Timestamp> {
+    failed.map_or(Ok(timestamp), |cause| Err(Error::MediumFailed { cause }))
 }
 
 fn land((mut txn, published): (Transaction, Published)) -> Result<Timestamp> {

@@ -1,6 +1,7 @@
 //! Running transactions again after conflicts.
 
 use std::cell::Cell;
+use std::marker::PhantomData;
 use std::time::Duration;
 
 use pantile_base::control::{Control, is_removed};
@@ -40,9 +41,11 @@ const LONGEST_BITS_ON_STAGE: u32 = 10;
 ///
 /// [`Database::run`](crate::Database::run) uses it; use it directly to see each
 /// attempt. Retries sleep for a growing, random time, up to 16 milliseconds.
-/// After each eighth failure others wait until the transaction has succeeded, at
-/// most a tenth of a second, and after much work or time in vain until it has ended
-/// ([`ExclusiveStage`](crate::ExclusiveStage)). It gives up when the time of
+/// After each eighth failure others wait until this is dropped, at most a tenth of a
+/// second, and after much work or time in vain until then or for as long as
+/// [`Options::begin_wait`](crate::Options::begin_wait) says
+/// ([`ExclusiveStage`](crate::ExclusiveStage)). So drop it when the transaction has
+/// succeeded. The attempts are those of one thread. It gives up when the time of
 /// [`Options::retry_for`](crate::Options::retry_for) is over; a transaction with so
 /// much work is then tried until it has had the database to itself three times.
 ///
@@ -57,6 +60,7 @@ const LONGEST_BITS_ON_STAGE: u32 = 10;
 ///         outcome => break outcome,
 ///     }
 /// };
+/// drop(retry);
 /// outcome?;
 /// # Ok::<(), Error>(())
 /// ```
@@ -75,6 +79,8 @@ pub struct Retry<'d> {
     /// Attempts that had it until they ended.
     on_stage: u32,
     random: u64,
+    /// The stage is a thread's.
+    of_thread: PhantomData<*const ()>,
 }
 
 impl std::fmt::Debug for Retry<'_> {
@@ -96,6 +102,7 @@ impl<'d> Retry<'d> {
             stage: None,
             on_stage: 0,
             random: core.registry.now().get() | 1,
+            of_thread: PhantomData,
         }
     }
 

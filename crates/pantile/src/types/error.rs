@@ -412,7 +412,8 @@ pub enum Error {
     Timeout(Duration),
     /// [`Database::close`](crate::Database::close) has waited for open
     /// transactions, and some have not ended. The database stays open, and takes
-    /// new transactions again. End these and call again.
+    /// new transactions again. End these and call again, with another handle: the
+    /// call has taken its own.
     StillOpen {
         /// How long the call waited.
         waited: Duration,

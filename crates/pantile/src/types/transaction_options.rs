@@ -60,10 +60,10 @@ impl TransactionOptions {
         self
     }
 
-    /// Whether writes are rejected.
+    /// Whether writes are rejected. At a safe snapshot they always are.
     #[must_use]
     pub fn read_only(mut self, read_only: bool) -> Self {
-        self.read_only = read_only;
+        self.read_only = read_only || self.safe_snapshot;
         self
     }
 

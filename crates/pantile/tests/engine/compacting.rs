@@ -1,7 +1,7 @@
 //! What compacting returns where it can do little or nothing.
 
 use pantile::lab::SimulatedTime;
-use pantile::{Collector, Database, Error, MediumKind, Options, TableDef, Transaction, Type, Value};
+use pantile::{Collector, Database, Error, MediumKind, Options, Range, TableDef, Transaction, Type, Value};
 use pantile_testkit::cut::Image;
 use pantile_testkit::{FaultMedium, exact_memory, fails};
 
@@ -65,4 +65,26 @@ fn one_call_goes_as_low_as_the_layout_allows() {
         assert!(first <= live / 2 * 3 + (1 << 19), "{first} bytes for {live}, one row in {one_in} of {rows}");
         assert_eq!(taken(), first, "compacting again, after {rounds} rounds, one row in {one_in} of {rows}");
     }
+}
+
+/// A life without a collector tells the store of no version that it supersedes. If an image said that those
+/// are needed, the next life would take their tombstones for those that hide nothing.
+#[test]
+fn deleted_rows_stay_deleted_after_a_life_without_a_collector() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let options = || Options::new().worker(false);
+    let db = options().collector(Collector::NONE).open(dir.path()).expect("open");
+    let table = db
+        .create_table(TableDef::new("t").column("id", Type::U64).column("n", Type::U64).primary_key(["id"]))
+        .expect("a table");
+    db.run(|txn| (0..100u64).try_for_each(|id| txn.insert(&table, &[id.into(), 1u64.into()]))).expect("rows");
+    db.run(|txn| (0..50u64).try_for_each(|id| txn.delete(&table, &[id.into()]).map(drop))).expect("fewer");
+    drop(table);
+    db.close().expect("close");
+    let db = options().open(dir.path()).expect("open");
+    db.compact().expect("nothing is in the way");
+    db.close().expect("close");
+    let db = options().index_image(false).open(dir.path()).expect("open");
+    let (table, txn) = (db.table("t").expect("the table"), db.begin_read().expect("begin"));
+    assert_eq!(txn.scan(&table, Range::all()).expect("a scan").count(), 50);
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use pantile::lab::SimulatedTime;
 use pantile::{
     Conflict, ConflictPolicy, Cursor, Database, Durability, Error, Index, IndexDef, Isolation, MediumKind,
     Options, Position, Range, Result, RowId, Table, TableDef, Transaction, TransactionOptions, Type, Value,
@@ -120,6 +121,21 @@ fn cursors_turn_anywhere() {
             }
         }
     }
+}
+
+/// Where time is simulated, transactions of two databases begin at one moment.
+#[test]
+fn a_cursor_is_of_one_database() {
+    let open = || {
+        let options = Options::new().medium(MediumKind::Dram).simulated_time(SimulatedTime::default());
+        Goods::new(options.open("unused").expect("a database"), 3)
+    };
+    let goods = [open(), open()];
+    let [first, second] = [0, 1].map(|n: usize| goods[n].db.begin_read().expect("a reader"));
+    assert_eq!(first.timestamp(), second.timestamp());
+    let mut cursor = first.cursor(&goods[0].table, Range::all()).expect("a cursor");
+    assert!(matches!(cursor.next(&second), Err(Error::UnknownCursor)));
+    assert!(cursor.next(&first).expect("its own").is_some());
 }
 
 /// A cursor that has come to no row reads at no moment but that of its own transaction.

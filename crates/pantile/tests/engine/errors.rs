@@ -327,7 +327,12 @@ fn dropped_tables_are_refused() {
 fn read_only_transactions_refuse_writes() {
     let (db, table) = filled();
     let before = rows(&db, &table);
-    for mut txn in [db.begin_read().expect("begin"), db.begin_safe_snapshot().expect("begin")] {
+    let safe = || TransactionOptions::new().safe_snapshot();
+    // However they are put together.
+    let options = [safe().read_only(false), TransactionOptions::new().read_only(false).safe_snapshot()];
+    let [first, second] = options.map(|options| db.begin_with(options).expect("begin"));
+    for mut txn in [db.begin_read().expect("begin"), db.begin_safe_snapshot().expect("begin"), first, second]
+    {
         assert!(txn.is_read_only());
         let key = [1u32.into()];
         fails!(txn.insert(&table, &good(3, "three")), Error::ReadOnly, "nothing is changed", "is read-only");

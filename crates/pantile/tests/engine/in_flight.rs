@@ -82,6 +82,34 @@ fn what_has_been_read_is_durable_with_the_commit() {
     flight.wait().expect("durable");
 }
 
+/// Nothing of its own has to become durable.
+#[test]
+fn a_commit_that_has_only_locked_rows_waits_for_what_it_has_read() {
+    let (medium, db, table) = fresh();
+    db.run(|txn| {
+        put(txn, &table, 1, 10);
+        Ok::<_, Error>(())
+    })
+    .expect("commit");
+    let lock = || {
+        let mut txn = db.begin().expect("begin");
+        assert!(txn.get_for_update(&table, &[1.into()]).expect("nobody has it").is_some());
+        txn.publish().expect("publish")
+    };
+    let before = medium.events();
+    let free = lock();
+    assert!(free.is_over());
+    free.wait().expect("durable");
+    assert_eq!(medium.events(), before, "it wrote and synced nothing");
+    let flight = publish(&db, &table, 1, 11);
+    let locked = lock();
+    assert!(!locked.is_over());
+    assert_eq!(after_cut(&medium, Keep::Nothing, 0), [(1, 10)]);
+    locked.wait().expect("durable");
+    assert_eq!(after_cut(&medium, Keep::Nothing, 0), [(1, 11)]);
+    flight.wait().expect("durable");
+}
+
 #[test]
 fn a_transaction_goes_with_the_one_on_which_it_depends() {
     let (medium, db, table) = fresh();
@@ -105,6 +133,28 @@ fn a_transaction_goes_with_the_one_on_which_it_depends() {
     }
     assert_eq!(ids(0).collect::<Vec<_>>(), [1, 2, 3]);
     drop(db);
+}
+
+/// A commit counts what it has changed when it ends, and its table may have gone before.
+#[test]
+fn gauges_forget_rows_of_commits_in_flight() {
+    let (_medium, db, table) = fresh();
+    let empty = db.stats();
+    db.run(|txn| {
+        (1..9).for_each(|id| put(txn, &table, id, id));
+        Ok::<_, Error>(())
+    })
+    .expect("commit");
+    let flights = [publish(&db, &table, 9, 9), publish(&db, &table, 1, 10)];
+    let table = db.truncate_table(&table).expect("truncate");
+    for flight in flights {
+        flight.wait().expect("durable");
+    }
+    db.upkeep();
+    let stats = db.stats();
+    assert_eq!((stats.tuples, stats.live_bytes), (empty.tuples, empty.live_bytes));
+    drop(publish(&db, &table, 1, 1));
+    assert_eq!(db.stats().tuples, empty.tuples + 1);
 }
 
 #[test]
@@ -140,10 +190,14 @@ fn a_failed_sync_fails_those_in_flight_and_who_reads_them() {
         Ok::<_, Error>(())
     })
     .expect("commit");
-    let flight = publish(&db, &table, 1, 10);
+    let mut flight = publish(&db, &table, 1, 10);
     medium.fail("the device does not answer");
     let failed = |error: Error| matches!(error, Error::MediumFailed { .. });
-    assert!(failed(flight.wait().expect_err("not durable")));
+    let Poll::Ready(polled) = pin!(&mut flight).poll(&mut Context::from_waker(Waker::noop())) else {
+        panic!("without a thread it waits")
+    };
+    assert!(failed(polled.expect_err("not durable")));
+    assert!(failed(flight.wait().expect_err("not durable when asked again")));
     let reader = db.begin_read().expect("begin");
     assert!(failed(reader.get(&table, &[1u64.into()]).expect_err("not durable")));
     assert_eq!(n(&reader, &table, 2), Some(2));

@@ -76,6 +76,31 @@ fn at_the_limit_rows_can_be_read_changed_and_deleted_but_not_added() {
     insert(&db, &table, rows..rows + 500).expect("there is memory again");
 }
 
+/// Each slot keeps the buffers of its last transaction for the next one, and most slots have none
+/// for a long time after many clients at once.
+#[test]
+fn after_a_peak_of_transactions_their_memory_is_for_others() {
+    let medium = exact_memory();
+    let db = options(&medium, LIMIT).open("unused").expect("open");
+    let table = table(&db);
+    let value = [1; 600];
+    let mut running = Vec::new();
+    'full: loop {
+        let mut txn = db.begin().expect("a slot");
+        let first = running.len() as u64 * 400;
+        for id in first..first + 400 {
+            if let Err(error) = txn.insert(&table, &[id.into(), Value::Bytes(&value)]) {
+                assert!(matches!(error, Error::MemoryFull(_)), "{error}");
+                break 'full;
+            }
+        }
+        running.push(txn);
+    }
+    assert!(running.len() > 20, "{} transactions", running.len());
+    drop(running);
+    insert(&db, &table, 0..1).expect("nothing runs, and the table is empty");
+}
+
 /// It has been promised, and a later opening with more memory would make it again over what others have changed.
 #[test]
 fn a_prepared_update_is_made_again_at_the_limit() {

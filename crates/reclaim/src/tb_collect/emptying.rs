@@ -36,15 +36,26 @@ impl TbCollect {
             && let Some(mut emptying) = queues.frozen.pop_front()
         {
             let Some(info) = cx.store.block_info(emptying.block) else { continue };
-            if !cx.tuples.exists(info.table) || !self.begin_pass(cx, &mut emptying)? {
+            if !cx.tuples.exists(info.table) {
                 continue;
             }
-            self.move_some(cx, &mut emptying, &info, &mut budget)?;
+            match self.go_on(cx, &mut emptying, &info, &mut budget) {
+                Ok(true) => {}
+                Ok(false) => continue,
+                Err(error) => {
+                    // It may pass.
+                    queues.frozen.push_back(emptying);
+                    return Err(error);
+                }
+            }
             if emptying.slot.is_some() {
                 queues.frozen.push_front(emptying);
                 break;
             }
-            if std::mem::take(&mut emptying.left_behind) {
+            if emptying.is_damaged {
+                // What cannot be copied stays, and so does the block, until the database
+                // is next opened.
+            } else if std::mem::take(&mut emptying.left_behind) {
                 // Writers hold the locks of these tuples. Either they supersede
                 // the versions, or the versions can be moved later.
                 queues.held_up.push_back(emptying);
@@ -56,6 +67,21 @@ impl TbCollect {
             blocks -= 1;
         }
         Ok(())
+    }
+
+    /// Moves some survivors of a block. Returns false if another thread is emptying it.
+    fn go_on(
+        &self,
+        cx: &Context<'_>,
+        emptying: &mut Emptying,
+        info: &BlockInfo,
+        budget: &mut u64,
+    ) -> Result<bool, StoreError> {
+        let is_ours = self.begin_pass(cx, emptying)?;
+        if is_ours {
+            self.move_some(cx, emptying, info, budget)?;
+        }
+        Ok(is_ours)
     }
 
     /// Freezes the next block. Returns false if another thread is emptying it.
@@ -84,13 +110,15 @@ impl TbCollect {
         while let Some(slot) = emptying.slot.filter(|_| *budget > 0) {
             let most = (*budget / stride).clamp(1, MOST_MOVED as u64) as usize;
             survivors.clear();
-            emptying.slot = cx.store.survivors(emptying.block, slot, most, &mut survivors);
+            let visited = cx.store.survivors(emptying.block, slot, most, &mut survivors);
+            emptying.slot = visited.next;
+            emptying.is_damaged |= visited.is_damaged;
             // An empty block costs something, too.
             *budget = budget.saturating_sub(survivors.len().max(1) as u64 * stride);
             let found = survivors.len();
             survivors.iter().for_each(|s| cx.tuples.prefetch(table, s.content.tuple()));
             survivors.retain(|s| cx.tuples.is_newest(table, s.content.tuple(), s.address));
-            emptying.left_behind |= survivors.len() < found || cx.store.damaged() > 0;
+            emptying.left_behind |= survivors.len() < found;
             self.move_survivors(cx, emptying, table, &survivors)?;
         }
         Ok(())

@@ -101,6 +101,8 @@ pub(super) struct Emptying {
     pub is_frozen: bool,
     /// Whether this pass has left survivors behind.
     pub left_behind: bool,
+    /// Whether it has versions that cannot be copied.
+    pub is_damaged: bool,
     pub copies: Option<SyncPoint>,
     /// The versions that have been moved out of it.
     pub moved: Vec<Address>,
@@ -115,6 +117,7 @@ impl Emptying {
             slot: None,
             is_frozen: false,
             left_behind: false,
+            is_damaged: false,
             copies: None,
             moved: Vec::new(),
             since,

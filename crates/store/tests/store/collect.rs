@@ -10,7 +10,7 @@ use pantile_media::{DramMedium, MapOptions, Medium};
 use pantile_nvm::{NvmConfig, NvmMedium};
 use pantile_store::{
     BlockRef, BlockState, ContentFlags, KeepLinks, NewContent, Refused, Scan, Store, StoreError,
-    StoreOptions, Survivor, Urgency,
+    StoreOptions, Survivor, Urgency, Visited,
 };
 use pantile_testkit::cut::{Broken, CutKind, CutMedium, Image};
 
@@ -104,7 +104,7 @@ fn block_at(store: &Store, address: Address) -> BlockRef {
 
 fn survivors(store: &Store, block: BlockRef) -> Vec<Survivor<'_>> {
     let mut out = Vec::new();
-    assert_eq!(store.survivors(block, 0, 100, &mut out), None);
+    assert_eq!(store.survivors(block, 0, 100, &mut out), Visited::default());
     out
 }
 

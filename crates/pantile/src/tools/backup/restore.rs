@@ -6,7 +6,7 @@ use std::path::Path;
 use pantile_base::limits::HEAD_BYTES;
 use pantile_base::sync::Instant;
 use pantile_base::{TableId, Timestamp};
-use pantile_media::files::{read_exact_at, write_all_at};
+use pantile_media::files::{promise, read_exact_at, write_all_at};
 use pantile_media::{DATA_FILE, ViewMedium, check_file_size};
 use pantile_store::{ContentFlags, Found, NewContent, Store, StoreError, Urgency, begin_history};
 
@@ -98,7 +98,9 @@ fn copy(backup: &Path, part: &Path) -> Result<()> {
     let source = File::open(&from).map_err(&reading)?;
     let copy = File::create_new(&to).map_err(&writing)?;
     let len = source.metadata().map_err(&reading)?.len();
-    check_file_size(len).and_then(|()| copy.set_len(len)).map_err(&writing)?;
+    // Zeros are not copied, and are to be written to later.
+    let made = check_file_size(len).and_then(|()| copy.set_len(len)).and_then(|()| promise(&copy, 0, len));
+    made.map_err(&writing)?;
     let mut piece = vec![0; PIECE];
     for at in (0..len).step_by(PIECE) {
         let bytes = &mut piece[..(len - at).min(PIECE as u64) as usize];

@@ -176,6 +176,37 @@ fn a_new_index_protects_what_is_read_through_it() {
     }
 }
 
+/// I-31: one that enters its own rows into a new index, to find them, and takes them back. The
+/// entry stays for a while, and the writer finds it instead of the gap that the reader has marked.
+#[test]
+fn an_entry_that_is_left_in_a_new_index_keeps_what_was_read() {
+    for level in LEVELS {
+        for to_savepoint in [false, true] {
+            let rule = Rule::new(None);
+            let options = TransactionOptions::new().isolation(level);
+            let mut older = rule.db.begin_with(options).expect("begin");
+            assert!(!rule.is_set(&older).expect("get"));
+            let before = older.savepoint();
+            updates(&rule.table)(&mut older).expect("nobody else writes");
+            let mut writer = rule.db.begin().expect("begin");
+            assert!(!rule.is_set(&writer).expect("get"));
+            let mut reader = rule.db.begin().expect("begin");
+            let index = rule.read_through_a_new_index(&mut reader);
+            assert!(reads_through(&index)(&older), "its own row");
+            match to_savepoint {
+                true => older.rollback_to(before).expect("it is valid"),
+                false => older.rollback(),
+            }
+            let written = updates(&rule.table)(&mut writer).and_then(|()| writer.commit().map(drop));
+            let set = reader.commit().map(drop);
+            rule.check();
+            let ended = [written, set];
+            assert_eq!(ended.iter().filter(|ended| ended.is_ok()).count(), 1, "{level:?}: {ended:?}");
+            assert!(ended.iter().filter_map(|ended| ended.as_ref().err()).all(is_conflict), "{ended:?}");
+        }
+    }
+}
+
 /// I-16: a table that has been dropped takes nothing from transactions that
 /// began before, and a table of the same name is another one.
 #[test]
