@@ -215,10 +215,29 @@ static bool leaves_room(TABLE *altered, const Shape &with_columns_of_now)
   return true;
 }
 
+/* Whether the rows that are there have to be read for what a column becomes: to find the highest number, or a row against
+ * a CHECK that comes with the column. */
+static bool asks_rows(const Alter_inplace_info *info)
+{
+  List_iterator_fast<Create_field> columns(info->alter_info->create_list);
+  while (const Create_field *column= columns++)
+  {
+    if (!column->field)
+      continue;
+    if ((column->flags & AUTO_INCREMENT_FLAG) && !(column->field->flags & AUTO_INCREMENT_FLAG))
+      return true;
+    const Virtual_column_info *was= column->field->check_constraint, *is= column->check_constraint;
+    /* Of a column that stays it is the same one. */
+    if (is && is != was)
+      return true;
+  }
+  return false;
+}
+
 enum_alter_inplace_result ha_pantile::check_if_supported_inplace_alter(TABLE *altered, Alter_inplace_info *info)
 {
   const alter_table_operations wanted= info->handler_flags;
-  if (defines_foreign_keys(ha_thd()) || (info->create_info->used_fields & HA_CREATE_USED_AUTO) ||
+  if (defines_foreign_keys(ha_thd()) || asks_rows(info) || (info->create_info->used_fields & HA_CREATE_USED_AUTO) ||
       (wanted & ~(ONLY_DEFINITION | INDEXES | COLUMNS | ALTER_PARTITIONED)) || table_version() >= MOST_CHANGES)
     return HA_ALTER_INPLACE_NOT_SUPPORTED;
   if (wanted & COLUMNS)

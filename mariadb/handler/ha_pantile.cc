@@ -212,10 +212,10 @@ int ha_pantile::enter(THD *thd, thr_lock_type type)
   txn_number= session->number();
   if (failed)
     message= session->why_ended().empty() ? pantile_error_message() : session->why_ended();
-  /* TRUNCATE, or an ALTER TABLE that copies, has put another table in the place of the one that the snapshot knows. */
-  if (!failed && !locks_rows && table->s->tmp_table == NO_TMP_TABLE && session->is_before(share->table))
-    return HA_ERR_TABLE_DEF_CHANGED;
-  return failed;
+  /* TRUNCATE, or an ALTER TABLE that copies, has put another table in the place of the one that the snapshot knows. What
+   * only writes new rows may. */
+  is_newer= !failed && table->s->tmp_table == NO_TMP_TABLE && session->is_before(share->table);
+  return is_newer && !locks_rows ? HA_ERR_TABLE_DEF_CHANGED : failed;
 }
 
 /* The session's transaction may have ended since the table was locked: the server commits inside some statements, and
@@ -284,6 +284,13 @@ int ha_pantile::reset()
   in_range_check_pushed_down= false;
   free_cursor();
   replaces= false;
+  /* Handlers are kept for later statements, and there are many. */
+  if (read_large)
+  {
+    pantile_row_free(row);
+    row= pantile_row_new();
+    read_large= false;
+  }
   return 0;
 }
 
@@ -295,6 +302,9 @@ void ha_pantile::unlock_row()
 }
 
 /* Reading */
+
+/* A longer value is not kept in memory from one statement to the next. */
+static constexpr size_t KEPT_BYTES= 65536;
 
 /* A read that locks the row, and notes whether it was locked before. */
 template <class Read> int ha_pantile::read_locking(Read read)
@@ -329,6 +339,9 @@ int ha_pantile::fill(uchar *record)
   values.resize(shape.columns);
   if (int code= pantile_row_values(row, values.data(), values.size()))
     return error(code);
+  if (table->s->blob_fields)
+    for (const pantile_value &value : values)
+      read_large|= value.kind == PANTILE_BYTES && value.as.bytes.len > KEPT_BYTES;
   shape.decode(table, values.data(), record, locks_rows);
   /* A partitioned table merges what its parts hand over in buffers of its own; there the server computes nothing. */
   int failed= 0;
@@ -381,6 +394,8 @@ int ha_pantile::rnd_init(bool scan)
     return failed;
   if (!scan)
     return 0;
+  if (is_newer)
+    return HA_ERR_TABLE_DEF_CHANGED;
   const int code= open_cursor(MAX_KEY, pantile_range{});
   return code == PANTILE_OK ? 0 : error(code);
 }
@@ -498,6 +513,8 @@ int ha_pantile::index_read_map(uchar *record, const uchar *key, key_part_map par
     range.to= bound_of(end_range->flag == HA_READ_BEFORE_KEY ? PANTILE_EXCLUDED : PANTILE_INCLUDED, end_values);
     cursor_is_bounded= true;
   }
+  if (is_newer)
+    return HA_ERR_TABLE_DEF_CHANGED;
   if (int code= open_cursor(active_index, range))
     return error(code, HA_ERR_KEY_NOT_FOUND);
   const int failed= fetch(record);
@@ -508,6 +525,8 @@ int ha_pantile::whole_index(uchar *record, bool reverse)
 {
   if (int failed= ready())
     return failed;
+  if (is_newer)
+    return HA_ERR_TABLE_DEF_CHANGED;
   pantile_range range= {};
   range.reverse= reverse;
   cursor_is_bounded= false;

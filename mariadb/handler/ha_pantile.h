@@ -214,6 +214,8 @@ private:
   uint64_t txn_number= 0;
   thr_lock_type lock_type= TL_UNLOCK;
   bool locks_rows= false;
+  /* The table is newer than what the transaction reads. */
+  bool is_newer= false;
   bool is_clone= false;
   bool skips_locked= false;
   /* The row that was read last was not locked before. */
@@ -229,6 +231,8 @@ private:
   bool is_at_end= false;
 
   pantile_row *row= nullptr;
+  /* It has held a value that is not worth keeping the memory for. */
+  bool read_large= false;
   std::vector<pantile_value> values, key_values, end_values;
   Scratch scratch, key_scratch, end_scratch;
 

@@ -64,6 +64,40 @@ SCENARIOS = {
         a SELECT * FROM other
         a ROLLBACK
         a SELECT * FROM other""",
+    "writing to a table that was rebuilt since the snapshot": """
+        a CREATE TABLE t (id INT PRIMARY KEY, n INT, KEY (n)) ENGINE={e}
+        a CREATE TABLE other (id INT PRIMARY KEY) ENGINE={e}
+        a INSERT INTO t VALUES (1, 1), (2, 2)
+        a START TRANSACTION WITH CONSISTENT SNAPSHOT
+        a SELECT COUNT(*) FROM other
+        b ALTER TABLE t FORCE, ALGORITHM=COPY
+        a UPDATE t SET n = n + 10 WHERE id = 1
+        a UPDATE t SET n = n + 10 WHERE n = 2
+        a DELETE FROM t
+        a SELECT * FROM t FOR UPDATE
+        a SELECT * FROM t WHERE id = 1 LOCK IN SHARE MODE
+        a COMMIT
+        a SELECT * FROM t ORDER BY id""",
+    "AUTO_INCREMENT for a column that has rows": """
+        a CREATE TABLE t (id INT PRIMARY KEY, n INT) ENGINE={e}
+        a INSERT INTO t VALUES (1, 1), (2, 2), (50, 3)
+        a ALTER TABLE t MODIFY id INT NOT NULL AUTO_INCREMENT
+        a INSERT INTO t (n) VALUES (4)
+        a SELECT * FROM t ORDER BY id
+        a CREATE TABLE k (id INT NOT NULL, n INT, KEY (id)) ENGINE={e}
+        a INSERT INTO k VALUES (1, 0), (2, 0)
+        a ALTER TABLE k MODIFY id INT NOT NULL AUTO_INCREMENT
+        a INSERT INTO k (n) VALUES (1)
+        a SELECT * FROM k ORDER BY id, n""",
+    "a CHECK that comes with a column": """
+        a CREATE TABLE t (id INT PRIMARY KEY, n INT, j LONGTEXT COLLATE utf8mb4_bin) CHARACTER SET utf8mb4 ENGINE={e}
+        a INSERT INTO t VALUES (1, 5, 'no json')
+        a ALTER TABLE t MODIFY n BIGINT CHECK (n > 15)
+        a ALTER TABLE t MODIFY j JSON
+        a SELECT * FROM t
+        a ALTER TABLE t MODIFY n BIGINT CHECK (n > 3)
+        a INSERT INTO t VALUES (2, 2, '[]')
+        a SELECT * FROM t""",
     "a temporary table that is newer than the snapshot": """
         a CREATE TABLE t (id INT PRIMARY KEY) ENGINE={e}
         a INSERT INTO t VALUES (1), (2)
