@@ -109,8 +109,11 @@ pub struct Second {
     /// Analytical queries that ended, where clients run any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queries: Option<u64>,
-    /// Bytes of the medium that are taken.
+    /// Bytes of the medium that are taken, and for media in memory those that were taken
+    /// before anything was timed.
     pub medium_bytes: u64,
+    /// The part of it in blocks in use.
+    pub used_bytes: u64,
     /// Bytes of the newest versions of all tuples.
     pub live_bytes: u64,
     /// DRAM for control data.
@@ -138,9 +141,9 @@ pub struct Second {
 }
 
 impl Second {
-    /// How many times the bytes of live versions the medium holds.
+    /// How many times the bytes of live versions the blocks in use take.
     pub fn ratio(&self) -> Option<f64> {
-        (self.live_bytes > 0).then(|| self.medium_bytes as f64 / self.live_bytes as f64)
+        (self.live_bytes > 0).then(|| self.used_bytes as f64 / self.live_bytes as f64)
     }
 }
 

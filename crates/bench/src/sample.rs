@@ -1,5 +1,7 @@
 //! What the engine tells of itself while a run is measured.
 
+use std::time::Instant;
+
 use pantile::Database;
 use pantile::stats::{Stats, TableSpace};
 
@@ -13,6 +15,10 @@ const CHAINS_OF_A_SECOND: u64 = 500;
 
 /// The same when measuring ends.
 const CHAINS_OF_A_RUN: u64 = 10_000;
+
+/// The share of the time that measuring chains may take: those that nobody shortens take
+/// longer every second.
+const SHARE_OF_CHAINS: u32 = 200;
 
 /// Below this many seconds a trend is noise.
 const SHORTEST_TREND: f64 = 10.0;
@@ -40,12 +46,28 @@ pub struct Sampler<'a> {
     observer: &'a dyn Observer,
     last: Stats,
     began: CpuTime,
+    /// The mean length of chains, and when it is looked at again.
+    chains: (f64, Instant),
+    /// The longest chain so far.
+    longest: u64,
     taken: Samples,
 }
 
 impl<'a> Sampler<'a> {
     pub fn new(db: &'a Database, observer: &'a dyn Observer) -> Self {
-        Self { db, observer, last: Stats::default(), began: CpuTime::default(), taken: Samples::default() }
+        let (last, began, chains) = (Stats::default(), CpuTime::default(), (1.0, Instant::now()));
+        Self { db, observer, last, began, chains, longest: 0, taken: Samples::default() }
+    }
+
+    /// The mean length of chains, as it is or was some seconds ago.
+    fn chain_mean(&mut self) -> f64 {
+        let began = Instant::now();
+        if began >= self.chains.1 {
+            let sampled = self.db.chains(CHAINS_OF_A_SECOND);
+            self.longest = self.longest.max(sampled.max);
+            self.chains = (sampled.mean, began + began.elapsed() * SHARE_OF_CHAINS);
+        }
+        self.chains.0
     }
 
     pub fn begin(&mut self) {
@@ -63,6 +85,7 @@ impl<'a> Sampler<'a> {
             transactions: second.transactions,
             queries: second.queries,
             medium_bytes: stats.medium_bytes,
+            used_bytes: stats.medium_bytes.saturating_sub(stats.free_bytes),
             live_bytes: stats.live_bytes,
             dram_bytes: stats.dram_bytes,
             tile_bytes: stats.tile_bytes,
@@ -74,7 +97,7 @@ impl<'a> Sampler<'a> {
             long_tx_blocks: collector.long_tx_blocks,
             kept_tiles: collector.kept_tiles,
             queue_capacity: collector.queue_capacity,
-            chain_mean: self.db.chains(CHAINS_OF_A_SECOND).mean,
+            chain_mean: self.chain_mean(),
         };
         self.last = stats;
         self.observer.second(&sample);
@@ -85,8 +108,10 @@ impl<'a> Sampler<'a> {
         self.taken.cpu = CpuTime::now().since(&self.began);
         let (before, after) = (&self.taken.before, self.db.stats());
         let accesses = |stats: &Stats| stats.versions_read + stats.collector.versions_traversed;
+        let mut sampled = self.db.chains(CHAINS_OF_A_RUN);
+        sampled.max = sampled.max.max(self.longest);
         self.taken.chains = Chains {
-            sampled: self.db.chains(CHAINS_OF_A_RUN),
+            sampled,
             accesses_per_tuple: accesses(&after).saturating_sub(accesses(before)) as f64
                 / after.tuples.max(1) as f64,
         };
@@ -132,7 +157,7 @@ mod tests {
         let second = |n: usize| Second {
             second: n,
             seconds: 1.0,
-            medium_bytes: (ratio(n as f64) * 1e6) as u64,
+            used_bytes: (ratio(n as f64) * 1e6) as u64,
             live_bytes: 1_000_000,
             ..Second::default()
         };

@@ -163,7 +163,7 @@ const BYTES_PER_SECOND: f64 = 150e6;
 const BYTES_PER_TRANSACTION: f64 = 16e3;
 
 /// Most memory that is taken ahead.
-const MOST_PREALLOCATED: u64 = 2 << 30;
+const MOST_PREALLOCATED: u64 = 4 << 30;
 
 /// [`Settings`] as a record tells them.
 #[derive(Serialize)]

@@ -64,6 +64,7 @@ mod tests {
             seconds: 0.5,
             transactions: 10_000,
             medium_bytes: 1_234_567_890,
+            used_bytes: 1_234_567_890,
             live_bytes: 617_283_945,
             blocks_reclaimed: 40,
             survivors_relocated: 3,

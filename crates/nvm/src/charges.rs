@@ -4,7 +4,9 @@ use super::clock::Clock;
 use super::design::{Design, Kind};
 use super::dram_cache::{DramCache, spread};
 use super::model::{Lane, Model, ReadCost};
+use pantile_base::limits::CHUNK_BYTES;
 use pantile_media::parts::LINE_BYTES;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes of a page of [`Kind::Foedus`].
 const PAGE_BYTES: u64 = 4096;
@@ -18,6 +20,8 @@ pub(crate) struct AtWork {
     design: Design,
     /// Of designs with copies in DRAM.
     cache: Option<DramCache>,
+    /// Where ends what has been written, in whole chunks. The medium may be longer.
+    written: AtomicU64,
 }
 
 impl AtWork {
@@ -28,13 +32,17 @@ impl AtWork {
             Kind::Foedus => Some(PAGE_BYTES),
             Kind::Mmdb => None,
         };
-        Self { design, cache: piece.map(DramCache::new) }
+        Self { design, cache: piece.map(DramCache::new), written: AtomicU64::new(0) }
     }
 
-    /// The medium has this many bytes.
-    pub(crate) fn grown(&self, len: u64) {
-        let bytes = len / u64::from(self.design.ratio);
-        self.cache.iter().for_each(|cache| cache.resize(bytes));
+    /// Makes room for copies of a part of what has been written up to here.
+    pub(crate) fn make_room_for(&self, end: u64) {
+        if end > self.written.load(Ordering::Relaxed) {
+            let end = end.next_multiple_of(CHUNK_BYTES);
+            let before = self.written.fetch_max(end, Ordering::Relaxed);
+            let bytes = before.max(end) / u64::from(self.design.ratio);
+            self.cache.iter().for_each(|cache| cache.resize(bytes));
+        }
     }
 
     /// Whether a part of a database in memory is in DRAM: pages are spread evenly.
@@ -110,6 +118,7 @@ impl AtWork {
     /// Something was written, in DRAM first where there are copies.
     pub(crate) fn written(&self, offset: u64, len: u64) {
         if let Some(cache) = &self.cache {
+            self.make_room_for(offset + len);
             for piece in cache.pieces(offset, len) {
                 let _ = cache.touch(piece);
             }

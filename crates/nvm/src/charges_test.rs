@@ -17,7 +17,7 @@ impl Bench {
     fn new(kind: Kind, ratio: u32) -> Self {
         let (clock, config) = (ManualClock::default(), NvmConfig::OPTANE);
         let design = AtWork::new(Design { kind, ratio }, config.unit_bytes);
-        design.grown(BYTES);
+        design.make_room_for(BYTES);
         Self { model: Model::new(&config, DRAM, 2, clock.clone()), clock, design }
     }
 

@@ -48,7 +48,7 @@ impl DramCache {
         let sets = self.sets.load(Ordering::Relaxed).max(1);
         let all = sets.next_power_of_two();
         let hash = spread(number) as usize;
-        let set = Some(hash & (all - 1)).filter(|set| *set < sets).unwrap_or(hash & (all / 2 - 1));
+        let set = Some(hash & (all - 1)).filter(|set| *set < sets).unwrap_or_else(|| hash & (all / 2 - 1));
         &self.tags[set * WAYS..][..WAYS]
     }
 
@@ -110,6 +110,13 @@ mod tests {
 
     fn touch(cache: &DramCache, offset: u64, len: u64) -> usize {
         cache.pieces(offset, len).filter(|piece| !cache.touch(*piece)).count()
+    }
+
+    /// As before anything has been written to the medium.
+    #[test]
+    fn one_without_room_has_one_set() {
+        let cache = DramCache::new(PIECE);
+        assert_eq!((touch(&cache, 0, 10 * PIECE), touch(&cache, 9 * PIECE, PIECE)), (10, 0));
     }
 
     #[test]

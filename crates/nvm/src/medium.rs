@@ -116,7 +116,6 @@ impl NvmMedium {
         let model = Model::new(&config, dram, calibrate::cores(), RealClock::new())
             .with_bookkeeping(calibrate::bookkeeping(config));
         let design = config.design.map(|design| AtWork::new(design, config.unit_bytes));
-        design.iter().for_each(|design| design.grown(contents.map.len()));
         let device = Arc::new(Device { model, counters: contents.counters.clone(), design });
         contents.facts.charges = Some(Arc::clone(&device) as Arc<dyn Charges>);
         if config.nodes.is_some_and(|nodes| nodes.placement == Placement::LocalWrites) {
@@ -202,9 +201,7 @@ unsafe impl Medium for NvmMedium {
 
     fn grow(&self, len: u64) -> Result<(), MediumError> {
         self.contents.failure.check()?;
-        self.ahead.grow(len)?;
-        self.device.design.iter().for_each(|design| design.grown(self.len()));
-        Ok(())
+        self.ahead.grow(len)
     }
 
     unsafe fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {

@@ -32,8 +32,18 @@ pub struct Measurement {
     pub chain_mean: f64,
     /// Longest chain.
     pub chain_max: u64,
+    /// Versions of a tuple that take space, on average.
+    pub stored_mean: f64,
     /// Versions examined per tuple.
     pub accesses_per_tuple: f64,
+    /// Blocks that were reclaimed beside a transaction older than they.
+    pub blocks_bypassed: u64,
+    /// Live versions that the collector copied.
+    pub survivors_relocated: u64,
+    /// Tuples in the end.
+    pub tuples: u64,
+    /// Whether the emulated memory was more than the bound off what was configured.
+    pub is_off_bound: bool,
     /// Bytes of contents read when opening.
     pub recovered_bytes: Option<u64>,
     /// Seconds that opening took.
@@ -193,6 +203,11 @@ impl From<&Record> for Measurement {
             write_amplification: io.write_amplification,
             versions_traversed: record.collector.versions_traversed,
             chain_mean: record.chains.sampled.mean,
+            stored_mean: record.chains.sampled.stored_mean,
+            blocks_bypassed: record.collector.blocks_bypassed,
+            survivors_relocated: record.collector.survivors_relocated,
+            tuples: record.space.tuples,
+            is_off_bound: record.emulation.as_ref().is_some_and(|emulation| !emulation.within_bound),
             chain_max: record.chains.sampled.max,
             accesses_per_tuple: record.chains.accesses_per_tuple,
             recovered_bytes: record.recovery.map(|recovery| recovery.counted.bytes_scanned),
@@ -209,7 +224,7 @@ impl From<&pantile_bench::record::Second> for Second {
         Self {
             seconds: second.seconds,
             transactions: second.transactions,
-            medium_bytes: second.medium_bytes,
+            medium_bytes: second.used_bytes,
             dram_bytes: second.dram_bytes,
             chain_mean: second.chain_mean,
         }

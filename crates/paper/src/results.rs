@@ -72,6 +72,11 @@ impl Results {
         self.measured.get(&run.key()).into_iter().flat_map(BTreeMap::values)
     }
 
+    /// In how many repetitions of all runs something is so.
+    pub fn count(&self, is_so: impl Fn(&Measurement) -> bool) -> usize {
+        self.measured.values().flat_map(BTreeMap::values).filter(|measurement| is_so(measurement)).count()
+    }
+
     /// A value over all repetitions.
     pub fn spread(&self, run: &RunSpec, metric: Metric<'_>) -> Option<Spread> {
         let figures: Option<Vec<_>> = self.measured.get(&run.key())?.values().map(metric).collect();

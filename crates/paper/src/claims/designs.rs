@@ -38,6 +38,16 @@ const AS_FAST: f64 = 0.95;
 /// The least by which workloads with writes are faster without an allocator that persists.
 const WITHOUT_PERSISTING: f64 = 1.3;
 
+/// Only the bandwidth of what an allocator persists is charged, a fifth of a tuple's at most, and not
+/// the time that the processor waits for it: so less than published refutes nothing.
+fn charged_in_part(by: &Spread) -> Outcome {
+    match (by.is_above(WITHOUT_PERSISTING), by.is_above(1.0)) {
+        (Outcome::Held, _) => Outcome::Held,
+        (_, Outcome::Refuted) => Outcome::Refuted,
+        _ => Outcome::Undecided,
+    }
+}
+
 /// Tuples of 1 KB of which a sixteenth is more than a processor has in its caches for a core.
 const ENOUGH_TUPLES: u64 = 200_000;
 
@@ -99,7 +109,7 @@ pub fn judge_allocators(results: &Results, size: &Size) -> Finding {
             Some(by),
             |by| match updates {
                 0 => by.is_between(AS_FAST, 1.0 / AS_FAST),
-                _ => by.is_above(WITHOUT_PERSISTING),
+                _ => charged_in_part(by),
             },
         );
     }
@@ -130,7 +140,7 @@ pub fn judge_ycsb(results: &Results, size: &Size) -> Finding {
             });
         }
     }
-    if size.zen_tuples < ENOUGH_TUPLES && !rule.is_refuted() {
+    if size.zen_tuples < ENOUGH_TUPLES {
         rule.lack("the data of runs of this size is hardly larger than the caches of a processor");
     }
     let mut skews: Vec<_> = size.zen_mixes.iter().map(|(_, theta)| *theta).collect();

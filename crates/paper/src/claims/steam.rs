@@ -43,7 +43,8 @@ pub const CLAIMS: &[Claim] = &[
         source: "Steam, section 5.3, figure 9",
         text: "Beside any number of threads that run analytical queries, one thread of transactions is fastest with Steam and EPO.",
         published: "steam the highest at every number of readers",
-        rule: "At every number of readers, steam has a higher write rate than each other collector.",
+        rule: "At every number of readers that have a core each beside the writer, steam has a higher write rate than each other \
+               collector. With more readers than that: shown only.",
         experiment: Experiment { runs: |size| each(&SURVEY, runs(&by_olap(size))), judge: judge_readers },
     },
     Claim {
@@ -53,7 +54,7 @@ pub const CLAIMS: &[Claim] = &[
         text: "From a period of 1 ms to 60 s (Hana, Hekaton), or an epoch of 1 to 100,000 transactions (Deuteronomy, Ermia), TPC-C's \
                throughput differs by a factor of more than 500.",
         published: "more than 500x between the best and the worst setting",
-        rule: "Over the periods and epochs measured, the best throughput of any of these collectors is more than 500 times the worst.",
+        rule: "Over the periods and epochs measured, the best throughput of one of these collectors is more than 500 times its worst.",
         experiment: Experiment {
             runs: |size| each(&PERIODIC, runs(&by_period(size))),
             judge: judge_frequency,
@@ -94,6 +95,9 @@ pub const CLAIMS: &[Claim] = &[
 
 /// Steam first, then the collectors that the survey compares it with.
 const SURVEY: [&str; 6] = ["steam", "steam-watermark", "hana", "hekaton", "deuteronomy", "ermia"];
+
+/// As many periods of a collector are to lie in a run.
+const PERIODS_SEEN: f64 = 10.0;
 
 /// The same, with TB-Collect for comparison.
 const BESIDE: [&str; 7] =
@@ -172,7 +176,12 @@ fn judge_readers(results: &Results, size: &Size) -> Finding {
     let mut rule = Rule::default();
     let places = by_olap(size);
     need(&mut rule, results, each(&SURVEY, runs(&places)));
-    for (readers, run) in &places {
+    // Where they take turns, a collector with a thread of its own gets a share of the readers' time.
+    let have_cores = |(readers, _): &&At| (*readers as usize) < size.cores;
+    if !places.iter().any(|place| have_cores(&place)) {
+        rule.lack("a reader and a writer need two cores");
+    }
+    for (readers, run) in places.iter().filter(have_cores) {
         fastest(&mut rule, results, run, "steam", &SURVEY[1..], &format!("beside {readers} readers "));
     }
     let speeds = series(&SURVEY, &places, &|run| results.spread(run, &throughput));
@@ -197,13 +206,23 @@ fn judge_frequency(results: &Results, size: &Size) -> Finding {
     let places = by_period(size);
     need(&mut rule, results, each(&PERIODIC, runs(&places)));
     let speeds = series(&PERIODIC, &places, &|run| results.spread(run, &throughput));
-    let all = each(&PERIODIC, runs(&places));
-    let by = results.together(&all, &throughput, &|speeds| {
-        let (worst, best) =
-            (speeds.iter().copied().reduce(f64::min), speeds.iter().copied().reduce(f64::max));
-        best.unwrap_or(f64::NAN) / worst.unwrap_or(f64::NAN)
-    });
-    rule.compare("the best throughput", "the worst", by, |by| by.is_above(500.0));
+    let longest = size.periods.iter().copied().fold(0.0, f64::max) / 1e3;
+    if size.pace.1 < PERIODS_SEEN * longest {
+        rule.lack(format!(
+            "the published factor comes of periods of up to a minute, over many of them: runs of {} s see less than one of {longest} s",
+            size.pace.1
+        ));
+    }
+    let range = |gc: &&'static str| {
+        let own: Vec<_> = places.iter().map(|(_, run)| run.with_gc(gc)).collect();
+        results.together(&own, &throughput, &|speeds| {
+            let ends = [f64::min, f64::max].map(|end| speeds.iter().copied().reduce(end).unwrap_or(f64::NAN));
+            ends[1] / ends[0]
+        })
+    };
+    let ranges = PERIODIC.iter().filter_map(range);
+    let by = ranges.max_by(|a, b| a.median.total_cmp(&b.median));
+    rule.compare("a collector's best throughput", "its worst", by, |by| by.is_above(500.0));
     let ours = by.map_or(String::new(), |by| format!("{} between the best and the worst", times(by.median)));
     let y = "transactions/s, nvm:optane-40";
     let figure = lines(

@@ -43,8 +43,10 @@ pub const CLAIMS: &[Claim] = &[
                and 1.8 with Steam; in 30 minutes a tuple is accessed 135 times with TB-Collect, 140 with OneShot, 207 with Zen, \
                240 with N2DB and 247 with Steam.",
         published: "chains: tb-collect 2.8, one-shot 5.5, zen 2.4, n2db 2.0, steam 1.8; accesses: 135, 140, 207, 240, 247",
-        rule: "Every collector keeps up with the rate; chains are longer with tb-collect than with zen, n2db and steam and shorter \
-               than with one-shot; there are fewer accesses with tb-collect than with zen, n2db and steam.",
+        rule: "Every collector keeps up with the rate; more versions of a tuple take space with tb-collect than with zen, n2db and \
+               steam, and fewer than with one-shot (links end here as soon as nobody needs them, so chains that can be walked \
+               say nothing of collectors); there are fewer accesses with tb-collect than with zen, n2db and steam: reads, the \
+               versions that updates replace, those that a collector visits and those that it copies.",
         experiment: Experiment { runs: |size| each(&GROUP, [chains(size)]), judge: judge_chains },
     },
 ];
@@ -61,9 +63,13 @@ fn long(size: &Size) -> RunSpec {
     RunSpec { warmup, seconds, ..tpcc(size, NONE) }
 }
 
+/// Operations of a transaction, and the percentage of updates.
+const OPS: u32 = 20;
+const UPDATES: u32 = 50;
+
 /// YCSB at a fixed rate.
 fn chains(size: &Size) -> RunSpec {
-    let work = Work::Ycsb { tuples: size.tuples, ops: 20, updates: 50, theta: 0.0 };
+    let work = Work::Ycsb { tuples: size.tuples, ops: OPS, updates: UPDATES, theta: 0.0 };
     RunSpec::new(work, NONE, size.cores, size.middle).at_rate(size.ycsb_rate)
 }
 
@@ -185,14 +191,18 @@ fn judge_chains(results: &Results, size: &Size) -> Finding {
     need(&mut rule, results, each(&GROUP, [run.clone()]));
     settled(&mut rule, size);
     keeps_up(&mut rule, results, &run, &GROUP);
-    let length = |measurement: &Measurement| Some(measurement.chain_mean);
-    let accesses = |measurement: &Measurement| Some(measurement.accesses_per_tuple);
+    let length = |measurement: &Measurement| Some(measurement.stored_mean);
+    let accesses = |measurement: &Measurement| {
+        let replaced = measurement.transactions * u64::from(OPS * UPDATES / 100);
+        let more = (replaced + measurement.survivors_relocated) as f64;
+        Some(measurement.accesses_per_tuple + more / measurement.tuples.max(1) as f64)
+    };
     let by = |other, metric: Metric<'_>| results.quotient(&run.with_gc(TB), &run.with_gc(other), metric);
     for other in ["zen", "n2db", "steam"] {
-        rule.larger("the chain of tb-collect", &format!("that of {other}"), by(other, &length));
+        rule.larger("what tb-collect stores", &format!("what {other} does"), by(other, &length));
         rule.smaller("the accesses of tb-collect", &format!("those of {other}"), by(other, &accesses));
     }
-    rule.smaller("the chain of tb-collect", "that of one-shot", by("one-shot", &length));
+    rule.smaller("what tb-collect stores", "what one-shot does", by("one-shot", &length));
     let told = |gc: &&'static str| {
         let length = results.spread(&run.with_gc(gc), &length)?.median;
         let accesses = results.spread(&run.with_gc(gc), &accesses)?.median;
@@ -200,9 +210,9 @@ fn judge_chains(results: &Results, size: &Size) -> Finding {
     };
     let ours: Vec<_> = GROUP.iter().filter_map(told).collect();
     let ours =
-        if ours.is_empty() { String::new() } else { format!("chain and accesses: {}", ours.join(", ")) };
+        if ours.is_empty() { String::new() } else { format!("versions and accesses: {}", ours.join(", ")) };
     let mut lengths =
-        bars("Length of chains", "versions of a tuple, mean, nvm:optane-40", &GROUP, &run, &|run| {
+        bars("Versions that take space", "versions of a tuple, mean, nvm:optane-40", &GROUP, &run, &|run| {
             results.spread(run, &length)
         });
     publish(&mut lengths, &GROUP, &CHAINS);

@@ -271,6 +271,12 @@ fn judge_hash(results: &Results, size: &Size) -> Finding {
         by.is_between(0.97, 1.03)
     });
     rule.larger("with long transactions tb-collect", "tb-collect-hash", by(&long));
+    let bypassed = results.spread(&long.with_gc(TB), &|measurement| Some(measurement.blocks_bypassed as f64));
+    if bypassed.is_some_and(|bypassed| bypassed.median == 0.0) {
+        rule.lack(
+            "no transaction was older than a block that was reclaimed, so chains were not consolidated",
+        );
+    }
     let places = [(0.0, short.clone()), (1.0, long.clone())];
     let mut shares = series(&HASH[1..], &places, &|run| share_of_none(results, run));
     shares.push(Series::published(TB, &[(0.0, 0.81), (1.0, 0.79)]));

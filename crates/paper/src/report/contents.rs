@@ -41,6 +41,8 @@ pub struct About {
     pub left_out: usize,
     /// Runs that were made, but too few times to decide anything.
     pub too_few: usize,
+    /// Runs just before which an emulated memory was not what it is configured to be.
+    pub off_bound: usize,
     /// Runs that failed, and why.
     pub failed: Vec<String>,
     /// Whether it was interrupted.

@@ -59,6 +59,7 @@ impl Report {
             reused: execution.reused,
             left_out: execution.left_out,
             too_few: execution.too_few,
+            off_bound: execution.results.count(|measurement| measurement.is_off_bound),
             failed: execution.failed.clone(),
             interrupted: execution.interrupted,
         };

@@ -86,6 +86,12 @@ fn notices(about: &About) -> Markup {
                  once, or give more time with " code { "--budget" } "; the same command continues."
             }
         }
+        @if about.off_bound > 0 {
+            p.notice {
+                "The emulated memory was more than a tenth off its configuration just before " (about.off_bound) " runs: something else was \
+                 using the machine. They count like the others."
+            }
+        }
         @if !about.failed.is_empty() {
             div.notice {
                 (about.failed.len()) " runs failed:"
