@@ -120,7 +120,7 @@ class Database(_native.Database):
         return self._alter(table, *changes(add, drop, rename, widen, nullable, default, rename_table))
 
     def transactions(self) -> List[RunningTransaction]:
-        """The transactions that have not ended, those that hold back most first."""
+        """The transactions that have not ended, the oldest first."""
         return [RunningTransaction(**running) for running in self._transactions()]
 
     def begin(

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
-use pantile::Options;
+use pantile::stats::RunningTransaction;
+use pantile::{Database, Options};
 use serde::Serialize;
 
 use crate::exit::Failure;
@@ -13,7 +14,8 @@ use crate::output::Output;
 
 /// Examples that `--help` shows.
 pub const EXAMPLES: &str =
-    "Exit status: 0 if the database is compact or Ctrl-C stopped the work, 1 if it failed.
+    "Exit status: 0 if the database is compact or Ctrl-C stopped the work, 1 if it failed, or if another process that reads
+the database, or a prepared transaction, keeps what could be given back.
 
 Example:
   pantile compact /data/shop";
@@ -36,6 +38,8 @@ struct Record {
     medium_bytes: u64,
     live_bytes: u64,
     is_done: bool,
+    /// What keeps the rest.
+    held_by: Vec<String>,
 }
 
 /// Runs `pantile compact`. Ctrl-C stops it and leaves the database as compact
@@ -49,18 +53,35 @@ pub fn run(args: &CompactArgs, stop: &AtomicBool) -> Result<(), Failure> {
         false => ControlFlow::Continue(()),
     })?;
     let stats = db.stats();
+    let held_by = if left.is_held { holders(&db) } else { Vec::new() };
     db.close()?;
     let record = Record {
         medium_bytes_before: before,
         medium_bytes: stats.medium_bytes,
         live_bytes: stats.live_bytes,
         is_done: left.is_done(),
+        held_by,
     };
-    output.write(&text(&record), &record)
+    output.write(&text(&record), &record)?;
+    if !left.is_held {
+        return Ok(());
+    }
+    let holders = record.held_by.join("; ");
+    let why = if holders.is_empty() { "what is left cannot be given back now" } else { &holders };
+    Err(Failure::failed(format!("{why}; the database is as compact as it can be until then")))
+}
+
+/// The processes and transactions that hold something back.
+fn holders(db: &Database) -> Vec<String> {
+    let processes = db.reading_processes().into_iter().map(|process| process.to_string());
+    let hold = |running: RunningTransaction| {
+        format!("{} holds back {} bytes until it ends", running.transaction, running.held_bytes)
+    };
+    processes.chain(db.transactions().into_iter().map(hold)).collect()
 }
 
 fn text(record: &Record) -> String {
-    let Record { medium_bytes_before, medium_bytes, live_bytes, is_done } = record;
-    let stopped = if *is_done { "" } else { "; stopped" };
-    format!("{medium_bytes} bytes taken for {live_bytes} live, {medium_bytes_before} before{stopped}\n")
+    let Record { medium_bytes_before, medium_bytes, live_bytes, is_done, held_by } = record;
+    let ended = if *is_done || !held_by.is_empty() { "" } else { "; stopped" };
+    format!("{medium_bytes} bytes taken for {live_bytes} live, {medium_bytes_before} before{ended}\n")
 }

@@ -10,15 +10,16 @@ pub enum Exit {
     Success = 0,
     Failure = 1,
     Misuse = 2,
-    /// Ctrl-C was pressed twice.
+    /// Ctrl-C was pressed: twice, where the first one stops the work cleanly.
     Killed = 130,
 }
 
 /// What `--help` says about them.
-pub const STATUSES: [(Exit, &str); 3] = [
+pub const STATUSES: [(Exit, &str); 4] = [
     (Exit::Success, "the verb did what it was asked to do, and found nothing wrong"),
     (Exit::Failure, "it failed, or it found damage, a loss or an inconsistency"),
     (Exit::Misuse, "the command line is wrong"),
+    (Exit::Killed, "Ctrl-C ended it at once: a verb that only reads, or one that was asked to stop before"),
 ];
 
 impl From<Exit> for ExitCode {

@@ -84,7 +84,11 @@ pub fn run(args: &LoadArgs, stop: &AtomicBool) -> Result<(), Failure> {
     let loaded = load(args, &db, input, stop);
     let loaded = match (loaded, db.close()) {
         (Ok(loaded), closed) => closed.map(|()| loaded).map_err(Failure::from),
-        (failed, _) => failed,
+        (Err(failure), Err(closing)) => {
+            let line = format!("{}; and then the database could not be closed: {closing}", failure.line);
+            Err(Failure { line, ..failure })
+        }
+        (failed, Ok(())) => failed,
     };
     if loaded.is_err() && is_new {
         before.restore(&args.dir);

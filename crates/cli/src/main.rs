@@ -48,15 +48,31 @@ fn main() -> ExitCode {
     if cfg!(debug_assertions) && matches!(cli.verb, Verb::Bench(_) | Verb::Paper(_)) {
         output::note("warning: this is a debug build; its figures mean nothing (build with --release)");
     }
-    let handler = || {
-        if STOP.swap(true, Ordering::Relaxed) {
+    let (ends, says) = (ends_at_once(&cli.verb), says_that_it_stops(&cli.verb));
+    let handler = move || {
+        if ends || STOP.load(Ordering::Relaxed) {
             std::process::exit(Exit::Killed as i32);
         }
+        if says {
+            output::note("stopping; Ctrl-C again ends it at once");
+        }
+        STOP.store(true, Ordering::Relaxed);
     };
     if let Err(error) = ctrlc::set_handler(handler) {
         output::note(&format!("warning: Ctrl-C will not end the run cleanly: {error}"));
     }
     end(run(cli.verb))
+}
+
+/// Whether Ctrl-C ends a verb without more: it only reads, or what it writes counts when it is whole.
+fn ends_at_once(verb: &Verb) -> bool {
+    let measures = matches!(verb, Verb::Bench(Bench::Memory(_)) | Verb::Space(Space::Written(_)));
+    measures || matches!(verb, Verb::Check(_) | Verb::Inspect(_) | Verb::Salvage(_) | Verb::Restore(_))
+}
+
+/// Whether a verb may take a while to stop, the opening of the database above all, and shows nothing of it.
+fn says_that_it_stops(verb: &Verb) -> bool {
+    matches!(verb, Verb::Backup(_) | Verb::Compact(_) | Verb::Dump(_) | Verb::Load(_))
 }
 
 fn run(verb: Verb) -> Result<(), Failure> {

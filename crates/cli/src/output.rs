@@ -39,12 +39,16 @@ pub enum Output {
 }
 
 impl Output {
-    /// Opens the file at once, so that a long run does not end with a file that cannot be written.
+    /// Opens the file at once, so that a long run does not end with a file that cannot be written. What is in it stays
+    /// until then.
     pub fn open(json: Option<&Path>) -> Result<Self, Failure> {
         match json {
             None => Ok(Output::Text),
             Some(path) if path == Path::new("-") => Ok(Output::Stdout),
-            Some(path) => Ok(Output::File(create(path)?, path.to_owned())),
+            Some(path) => {
+                let file = File::options().write(true).create(true).truncate(false).open(path);
+                Ok(Output::File(file.map_err(|error| cannot_write(path, &error))?, path.to_owned()))
+            }
         }
     }
 
@@ -56,10 +60,20 @@ impl Output {
             Output::Stdout => put(&mut stderr(), text).and_then(|()| print(&record()?)),
             Output::File(file, path) => {
                 let printed = print(text);
-                file.write_all(record()?.as_bytes()).map_err(|error| cannot_write(path, &error)).and(printed)
+                let record = record()?;
+                let written = replace(file, record.as_bytes());
+                written.map_err(|error| cannot_write(path, &error)).and(printed)
             }
         }
     }
+}
+
+/// Writes to a file in place of what it holds. One that cannot be cut, as a pipe, holds nothing.
+fn replace(file: &mut File, bytes: &[u8]) -> std::io::Result<()> {
+    if file.metadata()?.is_file() {
+        file.set_len(0)?;
+    }
+    file.write_all(bytes)
 }
 
 fn put(to: &mut dyn Write, text: &str) -> Result<(), Failure> {

@@ -1,5 +1,6 @@
 //! `pantile salvage`: copies what is whole of a damaged database.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -9,7 +10,7 @@ use pantile::{Database, Durability, Options};
 
 use crate::check::ReadArgs;
 use crate::exit::Failure;
-use crate::output::Output;
+use crate::output::{Output, cannot_write};
 use crate::progress;
 
 /// Examples that `--help` shows.
@@ -26,7 +27,7 @@ pub struct SalvageArgs {
     /// Directory of the damaged database. Nothing in it is written to.
     #[arg(value_name = "DIR")]
     dir: PathBuf,
-    /// Directory of the new database; there must be nothing.
+    /// Directory of the new database; there must be nothing. The copy has .unfinished behind its name until it is whole.
     #[arg(long, value_name = "DIR2")]
     into: PathBuf,
     /// Write the report to this file; - for stdout.
@@ -46,13 +47,15 @@ pub fn run(args: &SalvageArgs) -> Result<(), Failure> {
         return Err(Failure::failed(format!("{into} exists already; name a directory that does not")));
     }
     let mut output = Output::open(args.json.as_deref())?;
+    let made = unfinished(&args.into)?;
     let found = pantile::salvage(&args.dir, &args.reading.options(args.most))?;
     // The copy is made again if the machine stops meanwhile.
-    let new = Options::new().durability(Durability::None).open(&args.into)?;
-    let copied = copy(found, new, args.reading.quiet);
+    let new = Options::new().durability(Durability::None).open(&made)?;
+    let copied =
+        copy(found, new, args.reading.quiet).and_then(|report| put(&made, &args.into).map(|()| report));
     if copied.is_err() {
         // Best effort: what is there is not the whole copy.
-        let _ = fs::remove_dir_all(&args.into);
+        let _ = fs::remove_dir_all(&made);
     }
     let report = copied?;
     output.write(&text(&report, &args.into), &report)?;
@@ -61,6 +64,27 @@ pub fn run(args: &SalvageArgs) -> Result<(), Failure> {
     }
     let places = if report.damaged == 1 { "place is" } else { "places are" };
     Err(Failure::failed(format!("{} {places} damaged or lost in {}", report.damaged, args.dir.display())))
+}
+
+/// Where the copy is made. It gets its name when it is whole.
+fn unfinished(into: &Path) -> Result<PathBuf, Failure> {
+    let mut name = into.file_name().map(OsString::from).unwrap_or_default();
+    name.push(".unfinished");
+    let made = into.with_file_name(name);
+    match made.symlink_metadata() {
+        Ok(_) => Err(Failure::failed(format!(
+            "{} is the unfinished copy of a salvage that was ended; remove it and try again",
+            made.display()
+        ))),
+        Err(_) => Ok(made),
+    }
+}
+
+/// Gives the copy its name, for good.
+fn put(made: &Path, into: &Path) -> Result<(), Failure> {
+    let above = into.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let renamed = fs::rename(made, into).and_then(|()| fs::File::open(above)?.sync_all());
+    renamed.map_err(|error| cannot_write(into, &error))
 }
 
 fn copy(found: pantile::tools::Salvaged, new: Database, quiet: bool) -> Result<SalvageReport, Failure> {

@@ -203,7 +203,7 @@ fn controls(name: &str, settings: &Settings, output: &mut Output, stop: &AtomicB
         controls.retain(|control| control.name == name);
         if controls.is_empty() {
             let known: Vec<_> = NegativeControl::all().iter().map(|control| control.name).collect();
-            return Err(Failure::failed(format!(
+            return Err(Failure::misuse(format!(
                 "there is no control {name}; there are {}",
                 known.join(", ")
             )));

@@ -25,6 +25,8 @@ use pantile::Database;
 
 /// How long a client may take to ask, and to read.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// After a connection that could not be taken.
+const PAUSE: Duration = Duration::from_millis(100);
 /// A request is never longer.
 const LONGEST: usize = 16 << 10;
 
@@ -51,8 +53,12 @@ pub fn serve(db: &Database, address: impl ToSocketAddrs) -> io::Result<Exporter>
             if stopped.load(Ordering::SeqCst) {
                 return;
             }
-            // A client that goes away, or talks nonsense, is its own trouble.
-            let _ = stream.and_then(|stream| answer(stream, &db));
+            match stream {
+                // A client that goes away, or talks nonsense, is its own trouble.
+                Ok(stream) => drop(answer(stream, &db)),
+                // As where the process has too many files open: it may pass.
+                Err(_) => thread::sleep(PAUSE),
+            }
         }
     })?;
     Ok(Exporter { address, stop, thread: Some(thread) })

@@ -147,7 +147,9 @@ pub fn difference(dump: &TableDef, table: &TableDef) -> Option<String> {
     for (n, wanted) in dump.columns.iter().enumerate() {
         let show = |column: &ColumnDef| {
             let null = if column.nullable { ", nullable" } else { "" };
-            format!("{:?} {}{null}", column.name, column.ty)
+            let default = default_text(column.ty, &column.default);
+            let default = default.map_or_else(String::new, |text| format!(", default {text:?}"));
+            format!("{:?} {}{null}{default}", column.name, column.ty)
         };
         match table.columns.get(n) {
             Some(column) if column == wanted => {}

@@ -366,9 +366,16 @@ fn damage_is_status_1_with_a_line_for_each_place() {
     let again = pantile(&["salvage", path, "--into", &into]);
     assert_eq!(again.status.code(), Some(1));
     assert!(complaint(&again).ends_with("new exists already; name a directory that does not"));
+    // As a salvage leaves it that is killed.
+    std::fs::create_dir(format!("{into}er.unfinished")).unwrap();
+    let unfinished = pantile(&["salvage", &into, "--into", &format!("{into}er")]);
+    assert_eq!(unfinished.status.code(), Some(1));
+    assert!(complaint(&unfinished).contains("newer.unfinished is the unfinished copy"));
+    std::fs::remove_dir(format!("{into}er.unfinished")).unwrap();
     let whole = pantile(&["salvage", &into, "--into", &format!("{into}er")]);
     assert!(whole.status.success(), "{}", complaint(&whole));
     assert!(text(&whole.stdout).starts_with("2 tables and 2001 rows copied to "));
+    assert!(!Path::new(&format!("{into}er.unfinished")).exists());
     let none = pantile(&["check", "/nowhere"]);
     assert_eq!(none.status.code(), Some(1));
     assert_eq!(

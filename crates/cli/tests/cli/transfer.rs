@@ -246,6 +246,7 @@ fn an_interrupted_load_leaves_nothing() {
         }
     }
     let output = child.wait_with_output().expect("the command ends");
-    assert_eq!(told(&output), (Some(1), "pantile: interrupted; nothing was loaded\n".into()));
+    let lines = "stopping; Ctrl-C again ends it at once\npantile: interrupted; nothing was loaded\n";
+    assert_eq!(told(&output), (Some(1), lines.into()));
     assert_eq!(succeeds(pantile(&["dump", &shop])), before);
 }

@@ -98,7 +98,7 @@ impl<'l> Load<'l> {
 
     /// Says that nobody else uses the database meanwhile. Tables that exist and
     /// are empty are filled like new ones then, which is faster; if the load fails
-    /// they are dropped and created again, so handles of them become invalid.
+    /// they are truncated, so handles of them become invalid.
     #[must_use]
     pub fn alone(mut self) -> Self {
         self.settings.is_alone = true;

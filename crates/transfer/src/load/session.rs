@@ -28,7 +28,7 @@ pub struct Session<'s> {
 
 /// A table whose rows are all of this load.
 pub struct Made {
-    def: TableDef,
+    name: String,
     is_new: bool,
 }
 
@@ -36,10 +36,11 @@ impl Made {
     /// Takes the rows away, and the table if the load has created it. Returns
     /// what it could not do.
     pub fn take_back(self, db: &Database) -> Option<(String, pantile::Error)> {
-        let name = self.def.name.clone();
-        let dropped = db.drop_table(&name);
-        let done =
-            if self.is_new { dropped } else { dropped.and_then(|()| db.create_table(self.def).map(drop)) };
+        let Self { name, is_new } = self;
+        let done = match is_new {
+            true => db.drop_table(&name),
+            false => db.table(&name).and_then(|table| db.truncate_table(&table).map(drop)),
+        };
         done.err().map(|error| (name, error))
     }
 }
@@ -93,7 +94,7 @@ impl<'s> Session<'s> {
     pub fn create(&mut self, def: TableDef) -> Result<Arc<Target>, Error> {
         let table = self.settings.db.create_table(def.clone())?;
         self.loaded.tables_created += 1;
-        self.made.push(Made { def: def.clone(), is_new: true });
+        self.made.push(Made { name: def.name.clone(), is_new: true });
         self.names.push(def.name.clone());
         Ok(Arc::new(Target { table, def, is_own: true, number: self.names.len() }))
     }
@@ -107,7 +108,7 @@ impl<'s> Session<'s> {
             && self.settings.batch.is_none()
             && db.begin_read()?.scan(&table, Range::all().limit(1))?.next().transpose()?.is_none();
         if is_own {
-            self.made.push(Made { def: def.clone(), is_new: false });
+            self.made.push(Made { name: def.name.clone(), is_new: false });
         }
         self.names.push(name.to_owned());
         Ok(Arc::new(Target { table, def, is_own, number: self.names.len() }))
