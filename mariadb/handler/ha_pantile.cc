@@ -234,6 +234,13 @@ int ha_pantile::ready()
   return running() ? 0 : enter(ha_thd(), lock_type == TL_UNLOCK ? TL_WRITE : lock_type);
 }
 
+/* The same for what looks for rows: a snapshot from before the table would find none. */
+int ha_pantile::ready_to_look()
+{
+  const int failed= ready();
+  return !failed && is_newer ? HA_ERR_TABLE_DEF_CHANGED : failed;
+}
+
 /* The transaction of the statement, or nullptr if it has ended. */
 pantile_txn *ha_pantile::running() const
 {
@@ -390,12 +397,10 @@ int ha_pantile::fetch(uchar *record)
 
 int ha_pantile::rnd_init(bool scan)
 {
-  if (int failed= ready())
+  if (int failed= scan ? ready_to_look() : ready())
     return failed;
   if (!scan)
     return 0;
-  if (is_newer)
-    return HA_ERR_TABLE_DEF_CHANGED;
   const int code= open_cursor(MAX_KEY, pantile_range{});
   return code == PANTILE_OK ? 0 : error(code);
 }
@@ -468,7 +473,7 @@ int ha_pantile::read_range_first(const key_range *start, const key_range *end, b
 
 int ha_pantile::index_read_map(uchar *record, const uchar *key, key_part_map parts, ha_rkey_function how)
 {
-  if (int failed= ready())
+  if (int failed= ready_to_look())
     return failed;
   const uint length= calculate_key_len(table, active_index, key, parts);
   if (!key || !length)
@@ -513,8 +518,6 @@ int ha_pantile::index_read_map(uchar *record, const uchar *key, key_part_map par
     range.to= bound_of(end_range->flag == HA_READ_BEFORE_KEY ? PANTILE_EXCLUDED : PANTILE_INCLUDED, end_values);
     cursor_is_bounded= true;
   }
-  if (is_newer)
-    return HA_ERR_TABLE_DEF_CHANGED;
   if (int code= open_cursor(active_index, range))
     return error(code, HA_ERR_KEY_NOT_FOUND);
   const int failed= fetch(record);
@@ -523,10 +526,8 @@ int ha_pantile::index_read_map(uchar *record, const uchar *key, key_part_map par
 
 int ha_pantile::whole_index(uchar *record, bool reverse)
 {
-  if (int failed= ready())
+  if (int failed= ready_to_look())
     return failed;
-  if (is_newer)
-    return HA_ERR_TABLE_DEF_CHANGED;
   pantile_range range= {};
   range.reverse= reverse;
   cursor_is_bounded= false;

@@ -164,6 +164,7 @@ private:
   int error(int code, int none= HA_ERR_END_OF_FILE);
   int enter(THD *thd, thr_lock_type type);
   int ready();
+  int ready_to_look();
   pantile_txn *running() const;
   template <class Read> int read_locking(Read read);
   int lock_duplicate();

@@ -16,9 +16,9 @@ const CHAINS_OF_A_SECOND: u64 = 500;
 /// The same when measuring ends.
 const CHAINS_OF_A_RUN: u64 = 10_000;
 
-/// The share of the time that measuring chains may take: those that nobody shortens take
-/// longer every second.
-const SHARE_OF_CHAINS: u32 = 200;
+/// Measuring chains takes at most one part in this many of the time: those that nobody shortens
+/// take longer every second.
+const PARTS: u32 = 200;
 
 /// Below this many seconds a trend is noise.
 const SHORTEST_TREND: f64 = 10.0;
@@ -65,7 +65,7 @@ impl<'a> Sampler<'a> {
         if began >= self.chains.1 {
             let sampled = self.db.chains(CHAINS_OF_A_SECOND);
             self.longest = self.longest.max(sampled.max);
-            self.chains = (sampled.mean, began + began.elapsed() * SHARE_OF_CHAINS);
+            self.chains = (sampled.mean, began + began.elapsed() * PARTS);
         }
         self.chains.0
     }

@@ -38,6 +38,8 @@ struct Record {
     medium_bytes: u64,
     live_bytes: u64,
     is_done: bool,
+    /// Whether nothing more can be given back for now.
+    is_held: bool,
     /// What keeps the rest.
     held_by: Vec<String>,
 }
@@ -60,10 +62,11 @@ pub fn run(args: &CompactArgs, stop: &AtomicBool) -> Result<(), Failure> {
         medium_bytes: stats.medium_bytes,
         live_bytes: stats.live_bytes,
         is_done: left.is_done(),
+        is_held: left.is_held,
         held_by,
     };
     output.write(&text(&record), &record)?;
-    if !left.is_held {
+    if !record.is_held {
         return Ok(());
     }
     let holders = record.held_by.join("; ");
@@ -81,7 +84,7 @@ fn holders(db: &Database) -> Vec<String> {
 }
 
 fn text(record: &Record) -> String {
-    let Record { medium_bytes_before, medium_bytes, live_bytes, is_done, held_by } = record;
-    let ended = if *is_done || !held_by.is_empty() { "" } else { "; stopped" };
-    format!("{medium_bytes} bytes taken for {live_bytes} live, {medium_bytes_before} before{ended}\n")
+    let Record { medium_bytes_before, medium_bytes, live_bytes, is_done, is_held, .. } = record;
+    let stopped = if *is_done || *is_held { "" } else { "; stopped" };
+    format!("{medium_bytes} bytes taken for {live_bytes} live, {medium_bytes_before} before{stopped}\n")
 }

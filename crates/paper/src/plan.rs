@@ -10,8 +10,8 @@ use crate::size::Size;
 use crate::spec::RunSpec;
 use crate::verdict::Verdict;
 
-/// The share of the time that running everything once may take, because the
-/// cost of runs is not known yet.
+/// The share of the time that the fewest repetitions may take, because the cost of runs is not
+/// known yet.
 const MARGIN: f64 = 0.9;
 
 /// One repetition of a run.
@@ -42,12 +42,12 @@ impl Plan {
     /// The runs of these claims. A run that several claims share is planned
     /// once. Runs that are compared with each other stand side by side; every
     /// other repetition executes them in reverse order. Everything runs once before
-    /// anything runs again. If running everything once does not fit into `budget`
-    /// seconds, runs are shortened until it does. Of the planned repetitions, those
+    /// anything runs again. If the fewest repetitions of the size do not fit into `budget`
+    /// seconds, runs are shortened until they do. Of the planned repetitions, those
     /// are executed for which there is time, and which a claim needs.
     pub fn new(claims: &[&'static Claim], size: &Size, budget: f64, runner: &dyn Runner) -> Self {
         let mut plans = size.shorter().map(|size| Self::of_size(claims, size, runner));
-        let fitting = plans.find(|plan| plan.estimate <= budget * MARGIN);
+        let fitting = plans.find(|plan| plan.estimate * size.fewest as f64 <= budget * MARGIN);
         let mut plan = fitting.unwrap_or_else(|| {
             let shortest = size.shorter().last().unwrap_or_else(|| size.clone());
             Self::of_size(claims, shortest, runner)

@@ -29,10 +29,11 @@ fn once(plan: &Plan) -> f64 {
 
 #[test]
 fn quick_and_full_fit_their_time_with_every_collector() {
-    for (size, repetitions) in [(Size::quick(2), 1.0), (Size::full(2), 3.0)] {
+    for (size, fewest) in [(Size::quick(2), 1), (Size::full(2), FEWEST)] {
+        assert_eq!(size.fewest, fewest);
         let plan = Plan::new(&every_claim(), &size, size.budget, &Has(None));
         assert!((once(&plan) - plan.estimate).abs() < 1e-6);
-        let time = once(&plan) * repetitions;
+        let time = once(&plan) * fewest as f64;
         assert!(time <= size.budget * MARGIN, "{}: {time} s", size.name);
         assert_eq!(plan.size, size, "{} runs must not be shortened", size.name);
     }
@@ -49,6 +50,14 @@ fn a_small_budget_shortens_runs() {
     // What does not fit at all is planned, and left out when time runs out.
     let tiny = Plan::new(&claims, &quick, 0.1, &Has(None));
     assert_eq!(tiny.steps.len(), plan.steps.len());
+}
+
+#[test]
+fn runs_are_shortened_until_a_verdict_is_possible() {
+    let full = Size::full(2);
+    let plan = Plan::new(&every_claim(), &full, full.budget * 0.8, &Has(None));
+    assert!(plan.size.pace.1 < full.pace.1 && plan.size.fewest == FEWEST);
+    assert!(once(&plan) * FEWEST as f64 <= full.budget * 0.8 * MARGIN);
 }
 
 #[test]

@@ -48,12 +48,18 @@ pub struct RunSpec {
     pub recovery: Option<pantile_redo::Experiment>,
 }
 
-/// Seconds that the initial estimate adds for a server: two starts and stops.
-const SERVER: f64 = 3.5;
+/// Seconds that the initial estimate adds for a server: two starts and stops, and what it adds.
+const SERVER: f64 = 4.5;
 
 /// How many times as long loading and checking take through SQL, by the initial
 /// estimate.
 const THROUGH_SQL: f64 = 5.0;
+
+/// Seconds that a second of transactions adds to closing, opening and checking, by the initial
+/// estimate: much in the first seconds, until space settles.
+const GROWTH: f64 = 0.6;
+const GROWING_SECONDS: f64 = 4.0;
+const LATER_GROWTH: f64 = 0.1;
 
 /// Seconds that a traced warehouse, and a transaction with all that follows, take by the initial
 /// estimate.
@@ -217,7 +223,9 @@ impl RunSpec {
         // Loading waits for the device, which also has a measurement of its
         // own.
         let slow = if self.medium == "file" { 2.0 } else { 1.0 };
-        self.work.overhead() * slow + self.pace()
+        let pace = self.pace();
+        let grown = GROWTH * pace.min(GROWING_SECONDS) + LATER_GROWTH * pace;
+        self.work.overhead() * slow + pace + grown
     }
 
     /// Seconds of warm-up and measurement.

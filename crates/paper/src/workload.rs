@@ -181,15 +181,15 @@ impl Work {
         }
     }
 
-    /// Seconds that a run takes besides warm-up and measurement, by the initial
-    /// estimate: loading, checking, closing, reopening and checking again.
+    /// Seconds that a run without transactions takes, by the initial estimate: loading, checking,
+    /// closing, reopening and checking again.
     pub fn overhead(&self) -> f64 {
         match *self {
-            Work::Tpcc { warehouses } | Work::Ch { warehouses, .. } => 0.5 + 1.2 * f64::from(warehouses),
+            Work::Tpcc { warehouses } | Work::Ch { warehouses, .. } => 0.9 * f64::from(warehouses),
             Work::Ycsb { tuples, .. } | Work::Mixed { tuples, .. } | Work::Kv { tuples, .. } => {
-                0.4 + 1e-6 * tuples as f64
+                0.3 + 4.5e-7 * tuples as f64
             }
-            Work::Zen { tuples, .. } => 0.4 + 3e-6 * tuples as f64,
+            Work::Zen { tuples, .. } => 0.1 + 5e-6 * tuples as f64,
         }
     }
 }

@@ -171,7 +171,6 @@ impl Store {
                 return self.recover(scan);
             }
             *self.image.lock() = Some(image.name());
-            self.unread.store(true, Ordering::Relaxed);
             self.scan_left(scan, &expectation, &mut all);
             // Also if it is whole: it may have been made beside a transaction that did not commit.
             self.find_unclaimed_tombstones(scan, known, &mut all);

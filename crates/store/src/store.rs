@@ -110,9 +110,6 @@ pub struct Store {
     pub(crate) header_locks: [Mutex<()>; 64],
     /// Held while iterating over chunks, so that none is removed.
     pub(crate) chunks_lock: RwLock<()>,
-    /// Whether there may be contents that nobody has looked at, because an image
-    /// said what they are.
-    pub(crate) unread: AtomicBool,
     /// The index image that the next sample names.
     pub(crate) image: Mutex<Option<ImageName>>,
     /// Bytes that the index image and its successor take beside the medium.
@@ -244,7 +241,6 @@ impl Store {
             tiled: Mutex::default(),
             header_locks: [const { Mutex::new(()) }; 64],
             chunks_lock: RwLock::default(),
-            unread: AtomicBool::new(false),
             image: Mutex::default(),
             image_bytes: AtomicU64::default(),
             damaged: Mutex::default(),

@@ -106,13 +106,6 @@ impl Store {
         len
     }
 
-    /// Everything that recovery has not read has been looked at.
-    pub fn all_is_read(&self) {
-        if self.damaged() == 0 {
-            self.unread.store(false, Ordering::Relaxed);
-        }
-    }
-
     /// Contents found damaged since the store was opened.
     pub fn damaged(&self) -> u64 {
         self.damaged.lock().len() as u64

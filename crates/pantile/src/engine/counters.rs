@@ -1,6 +1,6 @@
 //! Counters and gauges of transactions.
 
-use std::ops::{AddAssign, Neg, Sub};
+use std::ops::{AddAssign, Sub};
 use std::time::Duration;
 
 use pantile_base::Address;
@@ -68,14 +68,6 @@ impl Sub for Change {
 
     fn sub(self, other: Self) -> Self {
         Self { tuples: self.tuples - other.tuples, live_bytes: self.live_bytes - other.live_bytes }
-    }
-}
-
-impl Neg for Change {
-    type Output = Self;
-
-    fn neg(self) -> Self {
-        Self::default() - self
     }
 }
 

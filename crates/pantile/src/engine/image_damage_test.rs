@@ -29,7 +29,7 @@ fn flip_the_needle(place: &Place) {
     let data = fs::read(&path).expect("the data file");
     let at = data.windows(8).position(|bytes| bytes == b"a needle").expect("the row");
     let file = fs::File::options().write(true).open(&path).expect("the data file");
-    std::os::unix::fs::FileExt::write_all_at(&file, &[data[at] ^ 1], at as u64).expect("written");
+    pantile_media::files::write_all_at(&file, &[data[at] ^ 1], at as u64).expect("written");
 }
 
 fn is_damage<T>(result: crate::Result<T>) -> bool {

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use pantile_testkit::Patience;
+use pantile_testkit::{Patience, await_that};
 
 use super::*;
 use crate::{Table, Transaction};
@@ -310,13 +310,17 @@ fn the_worker_makes_images() {
         named = now;
     }
     let expected = rows(&db);
+    // A kill leaves the files of one moment, and copying takes longer.
+    db.core.images.stop();
+    let successor = place.path().join(IMAGE_FILE).with_extension("image.new");
+    await_that("the last image gets its name", || !db.core.images.is_pending() && !successor.exists());
     let killed = place.copy();
     let left = options().open(&killed).expect("it opens");
     assert!(left.recovery().from_image && !left.recovery().was_closed);
     assert_eq!(rows(&left), expected);
     drop(table);
     db.close().expect("it closes");
-    assert!(!place.path().join(IMAGE_FILE).with_extension("image.new").exists());
+    assert!(!successor.exists());
 }
 
 /// A database with a table of five rows.

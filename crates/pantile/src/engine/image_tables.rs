@@ -12,15 +12,14 @@ use pantile_store::{Image, Section, Store};
 use crate::engine::anchor::Anchor;
 use crate::engine::catalog;
 use crate::engine::changed::Changed;
-use crate::engine::counters::Change;
 use crate::engine::found::{FoundTable, StoredTable};
 use crate::engine::image_page::Column;
 use crate::types::error::Result;
 use crate::types::history::Definition;
 
-/// The gauges of the whole database. An image that was made while the database
-/// was in use has none.
-pub(crate) const GAUGES: Section = Section { kind: 1, table: 0, index: 0, part: 0 };
+/// The number of tombstones in the whole database. An image that was made while the
+/// database was in use has none.
+pub(crate) const TOMBSTONES: Section = Section { kind: 1, table: 0, index: 0, part: 0 };
 
 /// What there is of a table: its definition, its number of tuples, and the bytes of its rows.
 pub(crate) fn of_table(table: TableId) -> Section {
@@ -60,9 +59,8 @@ pub(crate) fn sum_of_definition(definition: &Definition) -> Result<u64> {
 #[derive(Default)]
 pub(crate) struct StoredTables {
     pub tables: BTreeMap<TableId, FoundTable>,
-    /// What the gauges were, and the number of tombstones; `None` if they are to be
-    /// counted.
-    pub gauges: Option<(Change, u64)>,
+    /// The number of tombstones; `None` if they, and the rows, are to be counted.
+    pub tombstones: Option<u64>,
     /// No anchor leads beyond this.
     pub end: u64,
     /// Rows in the image.
@@ -86,15 +84,15 @@ impl Reading {
 }
 
 impl StoredTables {
-    /// Reads gauges and anchors, on this many threads. `None` if a page cannot
+    /// Reads what there is of all tables, and anchors, on this many threads. `None` if a page cannot
     /// be read.
     pub fn read(image: &Arc<Image>, threads: usize) -> Option<Self> {
         let mut words = Vec::new();
-        let gauges = match image.has(GAUGES) {
+        let tombstones = match image.has(TOMBSTONES) {
             true => {
-                image.read(GAUGES, 0, &mut words).ok()?;
-                let [tuples, live_bytes, buried] = words[..] else { return None };
-                Some((Change { tuples: tuples as i64, live_bytes: live_bytes as i64 }, buried))
+                image.read(TOMBSTONES, 0, &mut words).ok()?;
+                let [tombstones] = words[..] else { return None };
+                Some(tombstones)
             }
             false => None,
         };
@@ -115,14 +113,14 @@ impl StoredTables {
             found.stored = Some(StoredTable { image, definition, live_bytes, dead, changed: None });
             (id, found)
         };
-        Some(Self { tables: reading.into_iter().map(stored).collect(), gauges, end, rows })
+        Some(Self { tables: reading.into_iter().map(stored).collect(), tombstones, end, rows })
     }
 
     /// Forgets the anchors that lead to nothing any more, and what is known only
     /// if nothing has changed. Where the others lead is alive, unless the scan
     /// finds something newer. `None` if a page cannot be read.
     pub fn bring_up_to_date(&mut self, store: &Store, threads: usize) -> Option<()> {
-        self.gauges = None;
+        self.tombstones = None;
         store.forget_superseded();
         for (id, found) in &mut self.tables {
             let end = found.tuples.load(Ordering::Relaxed);

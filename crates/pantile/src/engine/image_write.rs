@@ -16,7 +16,9 @@ use crate::engine::anchor::Anchor;
 use crate::engine::core::Core;
 use crate::engine::image_page::pack;
 use crate::engine::image_run::{RunWriter, copy_run};
-use crate::engine::image_tables::{GAUGES, PAGE_ANCHORS, anchors_of, notes_of, of_table, sum_of_definition};
+use crate::engine::image_tables::{
+    PAGE_ANCHORS, TOMBSTONES, anchors_of, notes_of, of_table, sum_of_definition,
+};
 use crate::engine::images::Making;
 use crate::engine::table::{PRIMARY, Table, TableInner};
 
@@ -149,16 +151,12 @@ impl Core {
     }
 
     fn write_tables(&self, writer: &mut ImageWriter<'_>) -> io::Result<()> {
-        let (mut rows, mut live_bytes, mut tombstones) = (0, 0, 0);
+        let mut tombstones = 0;
         for table in self.tables.all() {
-            let tuples = self.write_table(writer, Table::of(Arc::clone(&table)))?;
-            expect_equal(tuples.rows, table.rows.get())?;
-            rows += tuples.rows;
-            live_bytes += table.rows.bytes();
-            tombstones += tuples.tombstones;
+            tombstones += self.write_table(writer, Table::of(table))?.tombstones;
         }
-        writer.begin(GAUGES);
-        writer.page(&[rows, live_bytes, tombstones])
+        writer.begin(TOMBSTONES);
+        writer.page(&[tombstones])
     }
 
     /// Writes what there is of a table while nothing changes.
@@ -170,6 +168,7 @@ impl Core {
         if tuples.locked > 0 {
             return Err(io::Error::other("a tuple is locked"));
         }
+        expect_equal(tuples.rows, table.inner.rows.get())?;
         self.write_head(writer, &table, tuples.end)?;
         let entries = self.write_trees(writer, &table.inner, |_| Ok(()))?;
         entries.into_iter().flatten().try_for_each(|entries| expect_equal(entries, tuples.rows))?;

@@ -46,7 +46,7 @@ pub(crate) struct Scanned {
     /// The image in place of a scan, and the gauges in it if nothing has changed
     /// since.
     image: Option<Arc<Image>>,
-    gauges: Option<(Change, u64)>,
+    tombstones: Option<u64>,
     /// Rows in the image that the state record names, whether it serves or not.
     image_rows: Option<u64>,
     earlier: Option<Earlier>,
@@ -68,16 +68,16 @@ impl Scanned {
         };
         let (image, tables) = stored.unzip();
         let image_rows = tables.as_ref().map(|tables| tables.rows);
-        let (tables, gauges) = (Mutex::new(tables), Mutex::new(None));
+        let (tables, tombstones) = (Mutex::new(tables), Mutex::new(None));
         let take = |whole| {
             let Some(mut tables) = tables.lock().take() else { return true };
             let is_current = match whole {
-                IsWhole::Yes if tables.gauges.is_some() => tables.end < store.medium().len(),
+                IsWhole::Yes if tables.tombstones.is_some() => tables.end < store.medium().len(),
                 _ => tables.bring_up_to_date(&store, threads).is_some(),
             };
             let is_taken = is_current && is_catalog_whole(&store, &tables);
             if is_taken {
-                *gauges.lock() = tables.gauges;
+                *tombstones.lock() = tables.tombstones;
                 found.begin_with(tables.tables);
             }
             is_taken
@@ -87,8 +87,8 @@ impl Scanned {
             Some(beside) => store.scan_beside(&scan, beside)?,
             None => store.recover_from(&scan, image.as_deref(), take)?,
         };
-        let (image, gauges) = (image.filter(|_| summary.from_image), gauges.into_inner());
-        Ok(Self { store, found, summary, began, image, image_rows, gauges, earlier })
+        let (image, tombstones) = (image.filter(|_| summary.from_image), tombstones.into_inner());
+        Ok(Self { store, found, summary, began, image, image_rows, tombstones, earlier })
     }
 
     /// The highest timestamp on the medium.
@@ -98,7 +98,7 @@ impl Scanned {
 
     /// Makes the tables and their indexes.
     pub fn rebuild(self, options: Options, clock: Clock, reclaimer: Box<dyn Reclaimer>) -> Result<Rebuilt> {
-        let Self { store, found, summary, began, image, image_rows, gauges, earlier } = self;
+        let Self { store, found, summary, began, image, image_rows, tombstones, earlier } = self;
         let scan_seconds = began.elapsed().as_secs_f64();
         // Indexes are built in the order of tuples. Rows that were updated lie
         // anywhere.
@@ -108,10 +108,7 @@ impl Scanned {
         core.unread = Unread::new(unread, core.registry.now());
         core.image = image;
         *core.earlier.lock() = earlier;
-        if let Some((change, buried)) = gauges {
-            core.counters.adjust(change);
-            core.counters.found_buried(buried);
-        }
+        core.counters.found_buried(tombstones.unwrap_or(0));
         core.recover_table(&found, catalog::CATALOG, catalog::definition().into())?;
         let definitions = core.stored_definitions()?;
         let total = definitions.len() as u64;
@@ -229,7 +226,7 @@ impl Core {
         let rows = table.tuples_end().saturating_sub(stored.dead.len() as u64);
         let in_image = Change { tuples: rows as i64, live_bytes: stored.live_bytes as i64 };
         let changes = stored.changed.map(|tuples| self.take_stock(&table, tuples));
-        table.rows.change(0, changes.as_ref().map_or(in_image, |changes| changes.rows));
+        self.count_rows(&table, changes.as_ref().map_or(in_image, |changes| changes.rows));
         let trees = StoredTrees::new(stored.image, table.id, fits, changes);
         Ok(table.with_stored(trees))
     }
@@ -264,8 +261,13 @@ impl Core {
             rows += change;
             self.bury(table, &dead);
         }
-        self.counters.adjust(rows);
         Changes { tuples, rows }
+    }
+
+    /// Counts rows of a table that were found.
+    fn count_rows(&self, table: &TableInner, rows: Change) {
+        self.counters.adjust(rows);
+        table.rows.change(0, rows);
     }
 
     /// Makes the trees of a table whose tuples have been found.
@@ -273,8 +275,7 @@ impl Core {
         let list = table.indexes();
         let mut keys = self.gather(&table, &list, &Skip::default())?;
         for part in keys.iter().filter(|_| self.options.salvage.is_none()) {
-            self.counters.adjust(part.change);
-            table.rows.change(0, part.change);
+            self.count_rows(&table, part.change);
             self.bury(&table, &part.dead);
         }
         if self.options.salvage.is_some() {

@@ -60,7 +60,6 @@ impl Unread {
         if left.next == left.blocks.len() {
             *all = None;
             self.is_left.store(false, Ordering::Relaxed);
-            store.all_is_read();
         }
     }
 }

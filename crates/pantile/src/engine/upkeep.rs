@@ -12,6 +12,7 @@ use pantile_reclaim::Debt;
 use crate::engine::alarm::Due;
 use crate::engine::cleanup::{self, Waiting};
 use crate::engine::core::Core;
+use crate::engine::counters::Change;
 use crate::engine::entering::Entered;
 use crate::engine::gate::Permit;
 use crate::engine::reader_processes::LOOK;
@@ -231,7 +232,7 @@ impl Core {
 
     /// Subtracts what has been counted of a dropped table from the gauges.
     fn forget_rows(&self, table: &TableInner) {
-        self.counters.adjust(-table.rows.take());
+        self.counters.adjust(Change::default() - table.rows.take());
     }
 
     /// Gives back some blocks of dropped tables that no transaction can see

@@ -294,8 +294,9 @@ impl Transaction {
             if self.core.store.may_wait() {
                 // The version may be too new for this transaction to protect (T6).
                 let _pin = self.core.registry.pin(self.slot);
-                if !self.rows_in_use.has(&self.core, anchor.newest()) {
-                    self.core.store.fetch_across(anchor.newest());
+                let newest = Anchor::load(cell).newest();
+                if !self.rows_in_use.has(&self.core, newest) {
+                    self.core.store.fetch_across(newest);
                 }
             }
             if anchor.is_owned_by(self.slot) {

@@ -42,6 +42,14 @@ fn publish(db: &Database, table: &Table, id: u64, n: u64) -> InFlight {
     txn.publish().expect("publish")
 }
 
+fn commit<const ROWS: usize>(db: &Database, table: &Table, rows: [(u64, u64); ROWS]) {
+    let put_all = |txn: &mut Transaction| {
+        rows.iter().for_each(|&(id, n)| put(txn, table, id, n));
+        Ok::<_, Error>(())
+    };
+    db.run(put_all).expect("commit");
+}
+
 fn n(txn: &Transaction, table: &Table, id: u64) -> Option<u64> {
     txn.get(table, &[id.into()]).expect("get").map(|row| row.get(1).expect("n"))
 }
@@ -86,11 +94,7 @@ fn what_has_been_read_is_durable_with_the_commit() {
 #[test]
 fn a_commit_that_has_only_locked_rows_waits_for_what_it_has_read() {
     let (medium, db, table) = fresh();
-    db.run(|txn| {
-        put(txn, &table, 1, 10);
-        Ok::<_, Error>(())
-    })
-    .expect("commit");
+    commit(&db, &table, [(1, 10)]);
     let lock = || {
         let mut txn = db.begin().expect("begin");
         assert!(txn.get_for_update(&table, &[1.into()]).expect("nobody has it").is_some());
@@ -140,11 +144,7 @@ fn a_transaction_goes_with_the_one_on_which_it_depends() {
 fn gauges_forget_rows_of_commits_in_flight() {
     let (_medium, db, table) = fresh();
     let empty = db.stats();
-    db.run(|txn| {
-        (1..9).for_each(|id| put(txn, &table, id, id));
-        Ok::<_, Error>(())
-    })
-    .expect("commit");
+    commit(&db, &table, [1, 2, 3, 4, 5, 6, 7, 8].map(|id| (id, id)));
     let flights = [publish(&db, &table, 9, 9), publish(&db, &table, 1, 10)];
     let table = db.truncate_table(&table).expect("truncate");
     for flight in flights {
@@ -160,11 +160,7 @@ fn gauges_forget_rows_of_commits_in_flight() {
 #[test]
 fn a_unique_key_that_is_given_up_in_flight_is_never_there_twice() {
     let (medium, db, table) = fresh();
-    db.run(|txn| {
-        put(txn, &table, 1, 10);
-        Ok::<_, Error>(())
-    })
-    .expect("commit");
+    commit(&db, &table, [(1, 10)]);
     let first = publish(&db, &table, 1, 11);
     let second = publish(&db, &table, 2, 10);
     for choice in 0..400 {
@@ -184,12 +180,7 @@ fn a_failed_sync_fails_those_in_flight_and_who_reads_them() {
     let medium = FaultMedium::of_kind(CutKind::File, &Image::default(), None);
     let db = open(Arc::<FaultMedium>::clone(&medium));
     let table = table_of(&db);
-    db.run(|txn| {
-        put(txn, &table, 1, 1);
-        put(txn, &table, 2, 2);
-        Ok::<_, Error>(())
-    })
-    .expect("commit");
+    commit(&db, &table, [(1, 1), (2, 2)]);
     let mut flight = publish(&db, &table, 1, 10);
     medium.fail("the device does not answer");
     let failed = |error: Error| matches!(error, Error::MediumFailed { .. });

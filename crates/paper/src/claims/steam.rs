@@ -96,9 +96,6 @@ pub const CLAIMS: &[Claim] = &[
 /// Steam first, then the collectors that the survey compares it with.
 const SURVEY: [&str; 6] = ["steam", "steam-watermark", "hana", "hekaton", "deuteronomy", "ermia"];
 
-/// As many periods of a collector are to lie in a run.
-const PERIODS_SEEN: f64 = 10.0;
-
 /// The same, with TB-Collect for comparison.
 const BESIDE: [&str; 7] =
     ["steam", "steam-watermark", "hana", "hekaton", "deuteronomy", "ermia", "tb-collect"];
@@ -201,23 +198,28 @@ fn by_period(size: &Size) -> Vec<At> {
     size.periods.iter().map(at).collect()
 }
 
+/// As many periods of a collector are to lie in a run.
+const PERIODS_SEEN: f64 = 10.0;
+
 fn judge_frequency(results: &Results, size: &Size) -> Finding {
     let mut rule = Rule::default();
     let places = by_period(size);
     need(&mut rule, results, each(&PERIODIC, runs(&places)));
     let speeds = series(&PERIODIC, &places, &|run| results.spread(run, &throughput));
     let longest = size.periods.iter().copied().fold(0.0, f64::max) / 1e3;
-    if size.pace.1 < PERIODS_SEEN * longest {
+    let seen = size.pace.1 / longest;
+    if seen < PERIODS_SEEN {
+        let seen = if seen < 1.0 { "less than one".into() } else { format!("only {seen:.0}") };
         rule.lack(format!(
-            "the published factor comes of periods of up to a minute, over many of them: runs of {} s see less than one of {longest} s",
+            "the published factor comes of periods of up to a minute, over many of them: runs of {} s see {seen} of {longest} s",
             size.pace.1
         ));
     }
     let range = |gc: &&'static str| {
         let own: Vec<_> = places.iter().map(|(_, run)| run.with_gc(gc)).collect();
         results.together(&own, &throughput, &|speeds| {
-            let ends = [f64::min, f64::max].map(|end| speeds.iter().copied().reduce(end).unwrap_or(f64::NAN));
-            ends[1] / ends[0]
+            let end = |of: fn(f64, f64) -> f64| speeds.iter().copied().fold(f64::NAN, of);
+            end(f64::max) / end(f64::min)
         })
     };
     let ranges = PERIODIC.iter().filter_map(range);

@@ -1,6 +1,6 @@
 //! TB-Collect: space, steadiness and chains (figures 12 to 14).
 
-use super::help::{GROUP, NONE, OTHERS, TB, bars, each, need, publish, settled, tpcc};
+use super::help::{GROUP, NONE, OTHERS, TB, bars, each, need, publish, settled, tpcc, ycsb};
 use super::{Claim, Experiment, Finding};
 use crate::figure::{Figure, Point, Series, Shape};
 use crate::measurement::{Measurement, Second};
@@ -63,14 +63,18 @@ fn long(size: &Size) -> RunSpec {
     RunSpec { warmup, seconds, ..tpcc(size, NONE) }
 }
 
-/// Operations of a transaction, and the percentage of updates.
-const OPS: u32 = 20;
-const UPDATES: u32 = 50;
-
 /// YCSB at a fixed rate.
 fn chains(size: &Size) -> RunSpec {
-    let work = Work::Ycsb { tuples: size.tuples, ops: OPS, updates: UPDATES, theta: 0.0 };
-    RunSpec::new(work, NONE, size.cores, size.middle).at_rate(size.ycsb_rate)
+    let (warmup, seconds) = size.middle;
+    RunSpec { warmup, seconds, ..ycsb(size, NONE) }.at_rate(size.ycsb_rate)
+}
+
+/// Updates of a transaction.
+fn updates(work: Work) -> u64 {
+    match work {
+        Work::Ycsb { ops, updates, .. } => u64::from(ops * updates / 100),
+        _ => 0,
+    }
 }
 
 /// Requires that each of these collectors reaches the rate. Otherwise their costs
@@ -193,7 +197,7 @@ fn judge_chains(results: &Results, size: &Size) -> Finding {
     keeps_up(&mut rule, results, &run, &GROUP);
     let length = |measurement: &Measurement| Some(measurement.stored_mean);
     let accesses = |measurement: &Measurement| {
-        let replaced = measurement.transactions * u64::from(OPS * UPDATES / 100);
+        let replaced = measurement.transactions * updates(run.work);
         let more = (replaced + measurement.survivors_relocated) as f64;
         Some(measurement.accesses_per_tuple + more / measurement.tuples.max(1) as f64)
     };
