@@ -7,10 +7,10 @@ use crate::tree::{Step, Tree};
 
 /// Attempts at a merge before it is left to the next removal.
 const ATTEMPTS: usize = 8;
-/// Nodes with this many entries or fewer are merged with a neighbour.
-const SPARSE: usize = 16;
-/// A sparse node tries again whenever it has lost this many more entries.
-const SPARSE_STEP: usize = 8;
+/// Numbers of entries at which a merge is tried, beside the powers of two from [`MANY`] on, and none: a node that
+/// can have 64 is left with half of them by each split, and has no room for such a neighbour.
+const FEW: [usize; 2] = [8, 16];
+const MANY: usize = 64;
 
 /// The result of an attempt to merge.
 enum Merge {
@@ -34,14 +34,14 @@ struct Pair<'a, 'p> {
 }
 
 impl<L: Layout> Tree<L> {
-    /// Whether a node with `count` entries, which has just lost one, is worth a
-    /// merge.
+    /// Whether a node with `count` entries, which has just lost one, is worth an attempt at a
+    /// merge: whenever it has lost half of them, however many a node of these keys has.
     pub(crate) fn is_sparse(&self, count: usize) -> bool {
-        count <= SPARSE && count.is_multiple_of(SPARSE_STEP)
+        count == 0 || FEW.contains(&count) || count >= MANY && count.is_power_of_two()
     }
 
-    /// Merges the node at `level` that covers `key` with a neighbour, if both
-    /// are nearly empty. Then treats its ancestors likewise.
+    /// Merges the node at `level` that covers `key` with a neighbour, if both fit
+    /// into one with room to spare. Then treats its ancestors likewise.
     #[cold]
     pub(crate) fn merge(&self, key: &[u64], level: usize) {
         for _ in 0..ATTEMPTS {
@@ -69,16 +69,23 @@ impl<L: Layout> Tree<L> {
     }
 
     /// Merges the child that `step` took with its right neighbour, or with its
-    /// left one if it is the last.
+    /// left one if that has too much or is not there.
     fn merge_child(&self, parent: &Locked<'_>, step: Step<'_>) -> Merge {
         let count = self.layout.count(**parent);
         if count == 0 {
             return Merge::OnlyChild;
         }
-        let at = step.child.min(count - 1);
-        let left = self.locked_child(parent, at).lock();
-        let right = self.locked_child(parent, at + 1).lock();
-        self.merge_pair(Pair { parent, at, left, right })
+        let pair = |at| Pair {
+            parent,
+            at,
+            left: self.locked_child(parent, at).lock(),
+            right: self.locked_child(parent, at + 1).lock(),
+        };
+        let merged = if step.child < count { self.merge_pair(pair(step.child)) } else { Merge::Settled };
+        match merged {
+            Merge::Settled if step.child > 0 => self.merge_pair(pair(step.child - 1)),
+            merged => merged,
+        }
     }
 
     fn merge_pair(&self, pair: Pair<'_, '_>) -> Merge {

@@ -65,6 +65,23 @@ fn an_emptied_index_is_small_again() {
     }
 }
 
+/// In whatever order most keys go, what is left lies together.
+#[test]
+fn a_purged_index_is_small() {
+    for (most_words, words) in [(1, 1), (3, 3), (256, 3)] {
+        for order in [|i: u64, _| i, |i, n| n - 1 - i, |i, n| (i * 7919) % n] {
+            let (index, n) = (new_index(most_words), steps(64_000) as u64);
+            fill(&index, words, 0..n);
+            let full = index.bytes();
+            for i in (0..n).map(|i| order(i, n)).filter(|i| i % 64 != 0) {
+                assert!(index.remove(&make(words, i), i, || 0));
+            }
+            assert_eq!(index.len() as u64, n.div_ceil(64));
+            assert!(cfg!(miri) || index.bytes() < full / 5, "{} of {full} bytes", index.bytes());
+        }
+    }
+}
+
 #[test]
 fn ordered_inserts_fill_their_leaves() {
     let n = steps(100_000) as u64;
