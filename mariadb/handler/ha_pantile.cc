@@ -89,6 +89,8 @@ int ha_pantile::open_indexes()
     message= "the columns of the engine's table are not those of the table's definition";
     return HA_ERR_TABLE_DEF_CHANGED;
   }
+  pantile_row_leave_out(row, nullptr, 0);
+  left_out.clear();
   for (pantile_index *index : indexes)
     pantile_index_free(index);
   indexes.assign(shape.keys.size(), nullptr);
@@ -296,6 +298,7 @@ int ha_pantile::reset()
   {
     pantile_row_free(row);
     row= pantile_row_new();
+    left_out.clear();
     read_large= false;
   }
   return 0;
@@ -341,6 +344,21 @@ int ha_pantile::open_cursor(uint key, const pantile_range &range)
   return code;
 }
 
+/* Large values that the statement does not use are not read. A row that may be changed is read whole. */
+void ha_pantile::leave_out_unused()
+{
+  if (!table->s->blob_fields)
+    return;
+  unused.clear();
+  for (const Stored_field &stored : shape.fields)
+    if (stored.kind == Stored_field::LARGE && !locks_rows && !bitmap_is_set(table->read_set, stored.field))
+      unused.push_back(stored.column);
+  if (unused == left_out)
+    return;
+  pantile_row_leave_out(row, unused.data(), unused.size());
+  left_out.swap(unused);
+}
+
 int ha_pantile::fill(uchar *record)
 {
   values.resize(shape.columns);
@@ -365,6 +383,7 @@ int ha_pantile::fill(uchar *record)
 int ha_pantile::fetch(uchar *record)
 {
   const bool checks= pushed_idx_cond && active_index == pushed_idx_cond_keyno && record == table->record[0];
+  leave_out_unused();
   for (;;)
   {
     const int code= !locks_rows ? pantile_cursor_next(cursor, txn, row) : read_locking([&] {
@@ -429,6 +448,7 @@ int ha_pantile::rnd_pos(uchar *record, uchar *position)
   if (int failed= ready())
     return failed;
   const uint64_t id= uint8korr(position);
+  leave_out_unused();
   const int code= !locks_rows ? pantile_get_row(txn, share->table, id, row) : read_locking([&] {
     return pantile_get_row_for_update(txn, share->table, id, row);
   });

@@ -175,6 +175,7 @@ private:
   int open_cursor(uint key, const pantile_range &range);
   int fetch(uchar *record);
   int fill(uchar *record);
+  void leave_out_unused();
   int turn(bool reverse);
   bool has_come_to_row() const;
   int step(uchar *record, bool reverse);
@@ -234,6 +235,8 @@ private:
   pantile_row *row= nullptr;
   /* It has held a value that is not worth keeping the memory for. */
   bool read_large= false;
+  /* The engine's columns that are not read into it. */
+  std::vector<size_t> left_out, unused;
   std::vector<pantile_value> values, key_values, end_values;
   Scratch scratch, key_scratch, end_scratch;
 

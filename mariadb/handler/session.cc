@@ -39,6 +39,7 @@ Session::~Session()
   take();
   pantile_prepared_free(prepared);
   prepared= nullptr;
+  waiting.clear();
   end(false);
 }
 
@@ -205,9 +206,19 @@ void Session::begin_statement(THD *thd, bool consistent_read)
     pantile_begin_statement(txn);
 }
 
+/* After a reset of the connection the server has forgotten that what was prepared is this one's: any connection decides it. */
+void Session::forget_detached()
+{
+  if (waiting.empty() || thd->transaction->xid_state.get_state_code() == XA_PREPARED)
+    return;
+  waiting.clear();
+  in_statement= is_registered= has_statement_savepoint= false;
+}
+
 int Session::enter(THD *thd, bool writes, bool consistent_read)
 {
-  if (prepared)
+  forget_detached();
+  if (is_prepared())
     return HA_ERR_INTERNAL_ERROR;
   if (int error= await_earlier(thd))
     return error;
@@ -245,6 +256,9 @@ int Session::enter(THD *thd, bool writes, bool consistent_read)
 
 int Session::start_with_snapshot(THD *thd)
 {
+  forget_detached();
+  if (is_prepared())
+    return HA_ERR_INTERNAL_ERROR;
   take();
   if (!txn)
     if (int error= begin(thd, false, true))
@@ -275,12 +289,17 @@ void Session::drop_tables()
 int Session::end(bool commits)
 {
   int code= PANTILE_OK;
-  if (prepared)
+  if (!waiting.empty())
+    code= pantile_prepared_take(pantile_database, waiting.data(), waiting.size(), &prepared);
+  if (code != PANTILE_OK)
+    prepared= nullptr;
+  else if (prepared)
     code= commits ? pantile_prepared_commit(prepared, nullptr) : pantile_prepared_rollback(prepared);
   else if (txn)
     code= end_transaction(txn, commits);
   prepared= nullptr;
   txn= nullptr;
+  waiting.clear();
   ended.clear();
   /* What is in the binary log and found no space may have rows in them. */
   if (unpublished.empty())
@@ -301,7 +320,7 @@ int Session::commit(THD *thd, bool all)
       leave();
       return HA_ERR_ROLLBACK;
     }
-    if (prepared || (txn && !only_reads))
+    if (is_prepared() || (txn && !only_reads))
       statistic_increment(pantile_counters.commits, &LOCK_status);
     int code= end(true);
     if (!unpublished.empty())
@@ -345,10 +364,18 @@ int Session::prepare(THD *thd, bool all)
   if (code == PANTILE_MISUSE)
     pantile_rollback(txn);
   txn= nullptr;
-  if (code == PANTILE_OK)
-    return 0;
-  prepared= nullptr;
-  return tell_not_committed(thd, code);
+  if (code != PANTILE_OK)
+  {
+    prepared= nullptr;
+    return tell_not_committed(thd, code);
+  }
+  if (thd_sql_command(thd) == SQLCOM_XA_PREPARE)
+  {
+    pantile_prepared_free(prepared);
+    prepared= nullptr;
+    waiting= name;
+  }
+  return 0;
 }
 
 void Session::publish(THD *thd, bool all)
@@ -379,15 +406,15 @@ int Session::rollback(THD *thd, bool all)
   take();
   if (all || is_one_statement(thd))
   {
-    if (prepared || (txn && !only_reads))
+    if (is_prepared() || (txn && !only_reads))
       statistic_increment(pantile_counters.rollbacks, &LOCK_status);
-    const bool was_prepared= prepared != nullptr;
+    const bool was_prepared= is_prepared();
     const int code= end(false);
     leave();
     if (was_prepared && code != PANTILE_OK)
     {
-      my_printf_error(ER_ERROR_DURING_ROLLBACK, "Pantile did not roll back, and the transaction is prepared as before: %s",
-                      MYF(0), pantile_error_message());
+      my_printf_error(ER_ERROR_DURING_ROLLBACK, "Pantile did not roll back what was prepared: %s", MYF(0),
+                      pantile_error_message());
       return handler_error(thd, code, HA_ERR_INTERNAL_ERROR);
     }
     return 0;
@@ -527,7 +554,7 @@ bool Session::holds_no_table()
   const bool holds= txn && (is_serializable || pantile_locked_rows(txn, &locked) != PANTILE_OK || locked != 0);
   if (!in_statement)
     leave();
-  return !holds && !prepared;
+  return !holds && !is_prepared();
 }
 
 /* Whether the server may let others change the tables that were used after the savepoint. */

@@ -30,7 +30,7 @@ public:
   bool sees_newest() const { return by_statement || needs_snapshot; }
 
   pantile_txn *transaction() const { return txn; }
-  bool is_in_transaction() const { return txn || prepared; }
+  bool is_in_transaction() const { return txn || is_prepared(); }
   /* Whether tables may change that it has used. */
   bool holds_no_table();
   /* A table of the engine that goes once the transaction has ended, which may have rows in it. */
@@ -69,6 +69,8 @@ private:
   void end_statement();
   void release(size_t savepoint);
   int end(bool commits);
+  void forget_detached();
+  bool is_prepared() const { return prepared || !waiting.empty(); }
   void drop_tables();
   static bool is_stopped(void *thd, uint64_t holder);
   static void report_wait(THD *thd, uint64_t holder);
@@ -80,6 +82,7 @@ private:
 
   pantile_txn *txn= nullptr;
   pantile_prepared *prepared= nullptr; /* takes the place of `txn` */
+  std::string waiting;                 /* the name of one that a client has prepared, which the engine has */
   uint64_t transactions= 0;            /* the number of this one among those of all connections */
   std::vector<uint64_t> dropped;       /* temporary tables that go with the transaction */
   std::string unpublished;             /* the name of one that is in the binary log, and that found no space */

@@ -92,16 +92,21 @@ pantile_type engine_type(const Field *field, const Stored_field &stored)
   return {PANTILE_TYPE_BYTES, UINT_MAX32, 0};
 }
 
-/* The weights of one space. */
-static size_t space_weight(CHARSET_INFO *cs, uchar *to, size_t room)
+/* The weights of one space, on this level, or on all with 0. */
+static size_t space_weight(CHARSET_INFO *cs, uint level, uchar *to, size_t room)
 {
   uchar space[8];
   size_t length= cs->cset->wc_mb(cs, ' ', space, space + sizeof space);
-  return cs->coll->strnxfrm(cs, to, room, 1, space, length, 0);
+  return cs->coll->strnxfrm(cs, to, room, 1, space, length, level);
 }
 
 /* Weights of a text of so many bytes that count. Search keys may have more: the rest makes no difference. */
 static size_t most_weights(CHARSET_INFO *cs, size_t bytes) { return cs->strnxfrmlen(std::max<size_t>(bytes, 1)) + 16; }
+
+/* Whether there are several levels of weights, which can be had one by one. */
+static bool has_levels(CHARSET_INFO *cs) { return cs->uca && cs->levels_for_order != MY_CS_COLL_LEVELS_S1; }
+
+static uint levels(CHARSET_INFO *cs) { return has_levels(cs) ? (uint) __builtin_popcount(cs->levels_for_order) : 1; }
 
 /* Chunks of weights, as add_padded makes them. */
 static size_t padded_bytes(size_t weights) { return (weights / 8 + 2) * 9; }
@@ -114,7 +119,7 @@ static uint most_sort_bytes(const Field *field, const Stored_field &stored, uint
   const uint bytes= length ? length : field->field_length;
   if (field->charset() == &my_charset_bin)
     return bytes + 1;
-  return (uint) std::min<size_t>(padded_bytes(most_weights(field->charset(), bytes)), 65000);
+  return (uint) std::min<size_t>(padded_bytes(most_weights(field->charset(), bytes)) + 18 * levels(field->charset()), 65000);
 }
 
 int Shape::add_keys(TABLE *table, std::string *why)
@@ -346,13 +351,13 @@ static pantile_value field_value(const Field *field, const Stored_field &stored,
   return bytes_value(data, length);
 }
 
-/* Weights in chunks, each followed by a byte that says whether what comes next is below, equal to or above nothing but
+/* Weights of one level in chunks, each followed by a byte that says whether what comes next is below, equal to or above nothing but
  * spaces; with the second it ends. So keys compare as if they were padded with spaces without end, and no key is the
  * beginning of another. (MyRocks stores its keys in a similar way.) */
-static void add_padded(CHARSET_INFO *cs, const uchar *weights, size_t length, std::vector<uchar> &to)
+static void add_padded(CHARSET_INFO *cs, uint level, const uchar *weights, size_t length, std::vector<uchar> &to)
 {
   uchar space[32];
-  const size_t unit= space_weight(cs, space, sizeof space);
+  const size_t unit= space_weight(cs, level, space, sizeof space);
   const size_t chunk= unit == 3 ? 9 : 8;
   auto pad= [&](size_t at) { return unit ? space[at % unit] : 0; };
   auto next= [&](size_t from) {
@@ -370,6 +375,29 @@ static void add_padded(CHARSET_INFO *cs, const uchar *weights, size_t length, st
     to.push_back((uchar) rest);
     if (rest == 2)
       return;
+  }
+}
+
+/* The weights of each level, one after the other. Where the server compares without padding, a level ends with a weight
+ * that no character has and that is below all others: that is the first one of NOPAD collations, and all of their CHAR
+ * columns. */
+static void add_levels(CHARSET_INFO *cs, const uchar *data, size_t length, size_t most, bool is_char,
+                       std::vector<uchar> &to)
+{
+  std::vector<uchar> weights(std::min(most_weights(cs, length), most));
+  for (uint n= 0; n < MY_STRXFRM_NLEVELS; n++)
+  {
+    if (!(cs->levels_for_order & (1 << n)))
+      continue;
+    const uint level= MY_STRXFRM_LEVEL1 << n;
+    const size_t made= cs->coll->strnxfrm(cs, weights.data(), weights.size(), (uint) weights.size(), data, length, level);
+    if ((cs->state & MY_CS_NOPAD) && (n == 0 || is_char))
+    {
+      to.insert(to.end(), weights.data(), weights.data() + made);
+      to.insert(to.end(), 2, 0);
+    }
+    else
+      add_padded(cs, level, weights.data(), made, to);
   }
 }
 
@@ -395,6 +423,54 @@ static size_t codes(CHARSET_INFO *cs, const uchar *data, size_t length, uchar *t
       at++;
     }
   return length;
+}
+
+/* The weights of a text, of which as many bytes count. */
+static void add_weights(CHARSET_INFO *cs, const uchar *data, size_t length, uint bytes, bool is_char,
+                        std::vector<uchar> &to)
+{
+  const size_t most= most_weights(cs, bytes);
+  if (has_levels(cs))
+    return add_levels(cs, data, length, most, is_char, to);
+  const bool pads= !(cs->state & MY_CS_NOPAD) && !is_compared_trimmed(cs);
+  const bool by_weight= pads && cs->levels_for_order == MY_CS_COLL_LEVELS_S1;
+  std::vector<uchar> weights(std::min(most_weights(cs, length), most));
+  size_t count= weights.size();
+  uint flags= 0;
+  if (pads && !by_weight)
+  {
+    /* Several levels of weights follow each other, so each must have the length of the longest text. */
+    count= bytes / cs->mbmaxlen * std::max<uint>(cs->strxfrm_multiply, 1);
+    flags= MY_STRXFRM_PAD_WITH_SPACE;
+    weights.resize(most);
+  }
+  const size_t made= is_compared_by_code(cs)
+                         ? codes(cs, data, std::min(length, weights.size()), weights.data())
+                         : cs->coll->strnxfrm(cs, weights.data(), weights.size(), (uint) count, data, length, flags);
+  if (by_weight)
+    add_padded(cs, 0, weights.data(), made, to);
+  else
+    to.insert(to.end(), weights.data(), weights.data() + made);
+}
+
+/* The sort key of a text in a collation. */
+static void add_text(const Field *field, const Sort_column &column, const uchar *data, size_t length,
+                     std::vector<uchar> &to)
+{
+  CHARSET_INFO *cs= field->charset();
+  const uint bytes= column.length ? column.length : field->field_length;
+  const bool is_char= column.of.kind == Stored_field::PADDED;
+  if (is_char || is_compared_trimmed(cs))
+    length= cs->lengthsp((const char *) data, length);
+  if (!is_char || !(cs->state & MY_CS_NOPAD))
+    return add_weights(cs, data, length, bytes, is_char, to);
+  /* As many characters as the column has, with spaces at the end, are compared. */
+  const size_t characters= bytes / cs->mbmaxlen;
+  const size_t has= cs->numchars((const char *) data, (const char *) data + length);
+  std::vector<uchar> filled(data, data + length);
+  filled.resize(length + (characters > has ? characters - has : 0) * cs->mbminlen);
+  cs->cset->fill(cs, (char *) filled.data() + length, filled.size() - length, ' ');
+  add_weights(cs, filled.data(), filled.size(), bytes, is_char, to);
 }
 
 bool Shape::sort_key(TABLE *table, const Sort_column &column, const uchar *data, size_t length,
@@ -439,43 +515,7 @@ bool Shape::sort_key(TABLE *table, const Sort_column &column, const uchar *data,
       if (cs == &my_charset_bin)
         to.insert(to.end(), data, data + length);
       else
-      {
-        const size_t most= most_weights(cs, column.length ? column.length : field->field_length);
-        const size_t room= std::min(most_weights(cs, length), most);
-        std::vector<uchar> weights(room);
-        const bool pads= !(cs->state & MY_CS_NOPAD) && !is_compared_trimmed(cs);
-        const bool by_weight= pads && cs->levels_for_order == 1;
-        if (stored.kind == Stored_field::PADDED || is_compared_trimmed(cs))
-          length= cs->lengthsp((const char *) data, length);
-        std::vector<uchar> filled;
-        if (stored.kind == Stored_field::PADDED && (cs->state & MY_CS_NOPAD))
-        {
-          /* As many characters as the column has, with spaces at the end, are compared. */
-          const size_t characters= (column.length ? column.length : field->field_length) / cs->mbmaxlen;
-          const size_t has= cs->numchars((const char *) data, (const char *) data + length);
-          filled.assign(data, data + length);
-          filled.resize(length + (characters > has ? characters - has : 0) * cs->mbminlen);
-          cs->cset->fill(cs, (char *) filled.data() + length, filled.size() - length, ' ');
-          data= filled.data();
-          length= filled.size();
-        }
-        size_t count= weights.size();
-        uint flags= 0;
-        if (pads && !by_weight)
-        {
-          /* Several levels of weights follow each other, so each must have the length of the longest text. */
-          count= (column.length ? column.length : field->field_length) / cs->mbmaxlen * std::max<uint>(cs->strxfrm_multiply, 1);
-          flags= MY_STRXFRM_PAD_WITH_SPACE;
-          weights.resize(most);
-        }
-        const size_t made= is_compared_by_code(cs)
-                               ? codes(cs, data, std::min(length, weights.size()), weights.data())
-                               : cs->coll->strnxfrm(cs, weights.data(), weights.size(), (uint) count, data, length, flags);
-        if (by_weight)
-          add_padded(cs, weights.data(), made, to);
-        else
-          to.insert(to.end(), weights.data(), weights.data() + made);
-      }
+        add_text(field, column, data, length, to);
     }
   }
   if (column.descends)

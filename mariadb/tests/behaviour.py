@@ -37,6 +37,11 @@ class Session:
     def id(self):
         return self.connection.thread_id()
 
+    def reset(self):
+        """COM_RESET_CONNECTION, for which the driver has no call."""
+        self.connection._execute_command(0x1F, b"")
+        self.connection._read_ok_packet()
+
     def later(self, statement):
         """Runs a statement in a thread; its `join` returns the answer."""
         answer = []
@@ -211,6 +216,36 @@ def xa():
     same(a.do("XA START 'x'"), 0), same(a.do("INSERT INTO {t} VALUES (9, 90)"), 1)
     same(a.do("XA END 'x'"), 0), same(a.do("XA PREPARE 'x'"), 0), same(a.do("XA ROLLBACK 'x'"), 0)
     same(a.do("SELECT COUNT(*) FROM {t}"), [(3,)])
+
+
+def prepared_and_reset():
+    """A pool resets its connections. What one had prepared stays, and any of them decides it."""
+    for decides in ["COMMIT", "ROLLBACK"]:
+        for uses_first in [False, True]:
+            a, b = pair("Pantile")
+            for number, decider in enumerate([a, b]):
+                same(a.do("XA START 'r'"), 0), same(a.do(f"INSERT INTO {{t}} VALUES ({number + 8}, 0)"), 1)
+                same(a.do("XA END 'r'"), 0), same(a.do("XA PREPARE 'r'"), 0)
+                a.reset()
+                if uses_first:
+                    same(a.do("SELECT COUNT(*) FROM {t}"), [(3 + number * (decides == "COMMIT"),)])
+                same([row[3] for row in a.do("XA RECOVER")], [b"r"])
+                same(decider.do(f"XA {decides} 'r'"), 0)
+            same(b.do("SELECT COUNT(*) FROM {t}"), [(3 + 2 * (decides == "COMMIT"),)])
+    # Nor has what the connection does next to do with it.
+    a, b = pair("Pantile")
+    same(a.do("XA START 'r'"), 0), same(a.do("INSERT INTO {t} VALUES (8, 0)"), 1)
+    same(a.do("XA END 'r'"), 0), same(a.do("XA PREPARE 'r'"), 0)
+    a.reset()
+    a.do("START TRANSACTION WITH CONSISTENT SNAPSHOT"), same(a.do("SELECT COUNT(*) FROM {t}"), [(3,)]), a.do("COMMIT")
+    a.do("BEGIN"), same(a.do("INSERT INTO {t} VALUES (20, 0)"), 1), a.do("COMMIT")
+    same(b.do("SELECT id FROM {t} WHERE id > 3"), [(20,)])
+    same(a.do("XA START 's'"), 0), same(a.do("INSERT INTO {t} VALUES (9, 0)"), 1)
+    same(a.do("XA END 's'"), 0), same(a.do("XA PREPARE 's'"), 0)
+    same(sorted(row[3] for row in b.do("XA RECOVER")), [b"r", b"s"])
+    a.reset()
+    same(a.do("XA COMMIT 'r'"), 0), same(b.do("XA COMMIT 's'"), 0)
+    same(a.do("SELECT id FROM {t} WHERE id > 3"), [(8,), (9,), (20,)])
 
 
 def later_holders():
@@ -624,10 +659,10 @@ def main():
     for engine in ("Pantile", "InnoDB"):
         cursor.execute(f"CREATE TABLE t_{engine} (id INT PRIMARY KEY, n INT) ENGINE={engine}")
     for check in (read_uncommitted, read_committed, repeatable_read, before_the_first_read, insert_select, serializable, gaps,
-                  locking_reads, share_mode, unmatched_rows, deadlocks, kill, savepoints, consistent_snapshots, xa, later_holders, definitions, dropped_unique_index, virtual_columns,
-                  lists_of_keys, joins, numbers, lost_tables,
-                  indexes_after_a_kill, maintenance, tables_of_tables, privileges, garbage_holders, pinned_too_long,
-                  full_medium):
+                  locking_reads, share_mode, unmatched_rows, deadlocks, kill, savepoints, consistent_snapshots, xa,
+                  prepared_and_reset, later_holders, definitions, dropped_unique_index, virtual_columns, lists_of_keys,
+                  joins, numbers, lost_tables, indexes_after_a_kill, maintenance, tables_of_tables, privileges,
+                  garbage_holders, pinned_too_long, full_medium):
         check()
         print(f"{check.__name__}: as the documentation says", flush=True)
     cursor.execute("DROP DATABASE behaviour")

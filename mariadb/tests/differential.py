@@ -1,7 +1,7 @@
 """The same random tables, rows and statements with ENGINE=Pantile and ENGINE=InnoDB: the answers must be the same.
 
-First every collation of the server: keys over CHAR, VARCHAR and TEXT, whole, by prefix and descending, lead to the same
-rows in the same order. Then tables of random columns and keys under random statements.
+First the collations of the server: keys over CHAR, VARCHAR and TEXT, whole, by prefix and descending, lead to the same
+rows in the same order, and unique keys refuse the same rows. Then tables of random columns and keys under random statements.
 
 usage: differential.py SOCKET TABLES SEED
 """
@@ -30,11 +30,40 @@ def run(cursor, statement, values=()):
         return ("error", *error.args) if error.args[0] == 1296 else ("error", error.args[0])
 
 
+# Of the collations that each Unicode character set has, these and some others are tried: there are more than a thousand.
+ALWAYS = {f"utf8mb4_uca1400{pads}_{kind}" for pads in ["", "_nopad"] for kind in ["ai_ci", "ai_cs", "as_ci", "as_cs"]}
+OTHERS = 40
+
+
+def chosen_collations(cursor, rand):
+    cursor.execute("SELECT a.FULL_COLLATION_NAME, a.CHARACTER_SET_NAME, c.CHARACTER_SET_NAME IS NULL "
+                   "FROM information_schema.COLLATION_CHARACTER_SET_APPLICABILITY a "
+                   "JOIN information_schema.COLLATIONS c USING (COLLATION_NAME) ORDER BY 1")
+    found = cursor.fetchall()
+    shared = [name for name, _, is_shared in found if is_shared]
+    assert ALWAYS <= set(shared), ALWAYS - set(shared)
+    some = ALWAYS | set(rand.sample(shared, OTHERS))
+    return [(name, charset) for name, charset, is_shared in found if not is_shared or name in some]
+
+
+def unique(cursor, rand, collation, charset):
+    """Keys that refuse other rows, if there are any."""
+    rows = [(number, text(rand, 8) * rand.choice([1, 1, 1, 8])) for number in range(60)]
+    lists = []
+    for engine in ENGINES:
+        cursor.execute(f"DROP TABLE IF EXISTS u_{engine}")
+        cursor.execute(f"""CREATE TABLE u_{engine} (id INT PRIMARY KEY, v VARCHAR(64), UNIQUE v (v))
+            ENGINE={engine} CHARACTER SET {charset} COLLATE {collation}""")
+        cursor.executemany(f"INSERT IGNORE INTO u_{engine} VALUES (%s, %s)", rows)
+        cursor.execute(f"SELECT id FROM u_{engine} ORDER BY id")
+        lists.append([number for number, in cursor.fetchall()])
+    ours, theirs = lists
+    return None if ours == theirs else f"unique: {set(ours) ^ set(theirs)} of {rows}"
+
+
 def collations(connection, rand):
     cursor = connection.cursor()
-    cursor.execute("SELECT COLLATION_NAME, CHARACTER_SET_NAME FROM information_schema.COLLATIONS "
-                   "WHERE CHARACTER_SET_NAME IS NOT NULL ORDER BY 1")
-    all_collations = cursor.fetchall()
+    all_collations = chosen_collations(cursor, rand)
     compared, wrong = 0, {}
     for collation, charset in all_collations:
         for engine in ENGINES:
@@ -71,6 +100,9 @@ def collations(connection, rand):
             if answers[0] != answers[1]:
                 wrong.setdefault(collation, f"{column} {operator} {value!r}: {answers}")
             compared += 1
+        if how := unique(cursor, rand, collation, charset):
+            wrong.setdefault(collation, how)
+        compared += 1
     assert not wrong, "\n".join(f"{collation}: {how}" for collation, how in wrong.items())
     print(f"{len(all_collations)} collations: {compared} answers compared", flush=True)
 

@@ -7,7 +7,7 @@ use pantile::{Error, Row, Value};
 
 use crate::database::ColumnFacts;
 use crate::error::{Failure, PANTILE_NOT_FOUND, PANTILE_OK, call};
-use crate::pointer::{Out, array_mut, free, lent};
+use crate::pointer::{Out, array, array_mut, free, lent, lent_mut};
 use crate::value::{
     PANTILE_BYTES, PANTILE_TEXT, pantile_null, pantile_span, pantile_value, pantile_value_as,
 };
@@ -19,6 +19,8 @@ pub struct pantile_row {
     held: Held,
     /// Where the next one is read, so that a row that cannot be read leaves this one as it was.
     next: Held,
+    /// Columns that are not read, in order.
+    left_out: Vec<usize>,
 }
 
 #[derive(Default)]
@@ -52,6 +54,10 @@ impl pantile_row {
         values.clear();
         bytes.clear();
         for (n, facts) in columns.iter().enumerate() {
+            if self.left_out.binary_search(&n).is_ok() {
+                values.push(Copied::Plain(pantile_null()));
+                continue;
+            }
             values.push(match row.get::<Value<'_>>(n) {
                 Err(Error::OutOfLine { .. }) => copied(bytes, facts.is_text(), &row.get::<Cow<'_, [u8]>>(n)?),
                 value => match value? {
@@ -93,6 +99,20 @@ pub extern "C" fn pantile_row_new() -> *mut pantile_row {
 #[unsafe(no_mangle)]
 pub extern "C" fn pantile_row_free(row: *mut pantile_row) {
     free(row);
+}
+
+/// From the next read on, these columns are NULL in the row, whatever is in them, and are not read: what is large takes
+/// time. With `len` 0 all are read again.
+#[unsafe(no_mangle)]
+pub extern "C" fn pantile_row_leave_out(row: *mut pantile_row, columns: *const usize, len: usize) -> c_int {
+    call(|| {
+        let columns = array(columns, len, "the columns")?;
+        let row = lent_mut(row, "the row")?;
+        row.left_out.clear();
+        row.left_out.extend_from_slice(columns);
+        row.left_out.sort_unstable();
+        Ok(PANTILE_OK)
+    })
 }
 
 /// How many values the row has; 0 for NULL, and before a row has been read into it.

@@ -94,6 +94,17 @@ static void by_key(pantile_db *db, pantile_table *table) {
     OK(pantile_row_get(row, 2, &value));
     EXPECT(value.kind == PANTILE_TEXT && value.as.bytes.len == 90000 && memcmp(value.as.bytes.data, large, 90000) == 0);
     free(large);
+    size_t third = 2;
+    OK(pantile_row_leave_out(row, &third, 1));
+    OK(pantile_get(txn, table, &key, 1, row));
+    OK(pantile_row_get(row, 1, &value));
+    EXPECT(pantile_row_len(row) == 3 && value.as.integer == 10);
+    OK(pantile_row_get(row, 2, &value));
+    EXPECT(value.kind == PANTILE_NULL);
+    OK(pantile_row_leave_out(row, NULL, 0));
+    OK(pantile_get(txn, table, &key, 1, row));
+    OK(pantile_row_get(row, 2, &value));
+    EXPECT(value.kind == PANTILE_TEXT && value.as.bytes.len == 90000);
 
     size_t column;
     OK(pantile_table_column_number(table, "group", &column));
