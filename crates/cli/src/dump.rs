@@ -85,6 +85,11 @@ pub fn run(args: &DumpArgs, stop: &AtomicBool) -> Result<(), Failure> {
     }
     let began = Instant::now();
     let db = Database::open_read_only(&args.dir)?;
+    if !db.is_current() {
+        output::note(
+            "a transaction was writing when this began: what others have committed beside it is not in the dump; make another when it has ended",
+        );
+    }
     let dumped = written(args, dump(args, &db), stop)?;
     summarize(args, dumped, began);
     Ok(())

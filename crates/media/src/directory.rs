@@ -174,11 +174,12 @@ fn open_locked(path: &Path, create: Create, made: &mut Made) -> Result<(Arc<Data
     Err(MediumError::at("open", data_path, io::Error::new(last.kind(), told)))
 }
 
-/// How long an opener waits for processes that open the database to read it.
-const READERS_WAIT: Duration = Duration::from_secs(30);
+/// How long an opener waits for processes that open the database to read it: as long as it
+/// takes to scan a large one.
+const READERS_WAIT: Duration = Duration::from_secs(600);
 
-/// Locks a data file. A process that opens the database to read it locks it for
-/// a while, if no other has it open.
+/// Locks a data file. A process that opens the database to read it locks it as long as it
+/// scans, if no other has it open.
 fn lock_alone(file: &File, path: &Path) -> Result<Lock, MediumError> {
     let began = Instant::now();
     loop {

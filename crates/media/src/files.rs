@@ -43,6 +43,14 @@ pub fn sync_path(path: &Path) -> io::Result<()> {
     os::sync_path(path)
 }
 
+/// Gives a file another name, unless something has it.
+///
+/// # Errors
+/// [`io::ErrorKind::AlreadyExists`]; what the system says.
+pub fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+    os::rename_new(from, to)
+}
+
 /// Locks a directory as long as what is returned is open.
 ///
 /// # Errors

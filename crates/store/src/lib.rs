@@ -73,7 +73,7 @@ pub use packing::{FreePlaces, Packing};
 pub use row_cache::{KeptContent, RowCache, RowCacheStats};
 pub use scan::{Found, IsWhole, Scan, ScanProgress, ScanSummary};
 pub use scan_beside::Beside;
-pub use space::{Held, Reader, Space, StateBlocks, TableBlocks};
+pub use space::{DroppedTable, Held, Reader, Space, StateBlocks, TableBlocks};
 pub use store::{GivenBack, Store, StoreOptions};
 pub use stream::{NewContent, Urgency};
 pub use survey::{

@@ -95,6 +95,15 @@ pub struct Reader {
     pub by_statement: bool,
 }
 
+/// A table that was dropped at a time, for those who began before, and may read it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DroppedTable {
+    /// When.
+    pub at: Timestamp,
+    /// Bytes of DRAM that are kept with it.
+    pub dram: u64,
+}
+
 /// What one reader keeps from being reclaimed.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Held {
@@ -212,16 +221,22 @@ impl Store {
 
     /// What each reader keeps from being reclaimed, in the order of `readers`, and
     /// the bytes on the medium that any of them keeps. Looks at every block, and at no version: a block counts for a reader if
-    /// versions were visible in it where the reader reads.
-    pub fn held(&self, readers: &[Reader]) -> (Vec<Held>, u64) {
+    /// versions were visible in it where the reader reads. Of dropped tables, all that is in a block counts.
+    pub fn held(&self, readers: &[Reader], dropped: &BTreeMap<TableId, DroppedTable>) -> (Vec<Held>, u64) {
         let mut held = vec![Held::default(); readers.len()];
         let mut by_any = 0;
         let _chunks = self.chunks_lock.read();
-        for (_, _, block) in self.used().filter(|(_, _, block)| block.map.count() > 0) {
-            let bytes = u64::from(block.map.count()) * u64::from(block.stride());
+        for (_, _, block) in self.used() {
+            let table = dropped.get(&block.table());
+            let slots = if table.is_some() { block.fill() } else { block.map.count() };
+            if slots == 0 {
+                continue;
+            }
+            let bytes = u64::from(slots) * u64::from(block.stride());
             let (from, until) = (block.min_ts(), block.max_ts().max(block.left_at()));
-            let sees = |reader: &Reader| {
-                reader.at.get() <= until && (reader.by_statement || from <= reader.at.get())
+            let sees = |reader: &Reader| match table {
+                Some(table) => reader.at <= table.at,
+                None => reader.at.get() <= until && (reader.by_statement || from <= reader.at.get()),
             };
             note_held(readers, sees, |n, alone| held[n].note(block.table(), bytes, alone));
             by_any += if readers.iter().any(sees) { bytes } else { 0 };
@@ -229,6 +244,9 @@ impl Store {
         self.kept.each(|until, bytes| {
             note_held(readers, |reader| reader.at <= until, |n, alone| held[n].note_dram(bytes, alone));
         });
+        for table in dropped.values() {
+            note_held(readers, |r| r.at <= table.at, |n, alone| held[n].note_dram(table.dram, alone));
+        }
         (held, by_any)
     }
 

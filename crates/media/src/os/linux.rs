@@ -1,13 +1,15 @@
 //! Linux.
 
-use super::Protection;
+use super::{Protection, rename_if_new};
 use crate::no_dax::NoDax;
-use std::ffi::c_void;
+use std::ffi::{CString, c_void};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::ops::{Range, RangeInclusive};
 use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 
 pub(crate) const HUGE_PAGES: i32 = libc::MADV_HUGEPAGE;
 
@@ -40,6 +42,38 @@ pub(crate) fn no_dax(error: &io::Error) -> Option<NoDax> {
         libc::ENODEV => Some(NoDax::NoMapping),
         libc::EINVAL => Some(NoDax::Kernel),
         _ => None,
+    }
+}
+
+/// Gives a file another name, unless something has it.
+///
+/// # Errors
+/// [`io::ErrorKind::AlreadyExists`]; what the system says.
+pub(crate) fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+    let [from_name, to_name] =
+        [from, to].map(|path| CString::new(path.as_os_str().as_bytes()).map_err(io::Error::from));
+    let (from_name, to_name) = (from_name?, to_name?);
+    let here = libc::AT_FDCWD;
+    // SAFETY: both are strings that end with a zero byte.
+    let renamed = unsafe {
+        libc::syscall(
+            libc::SYS_renameat2,
+            here,
+            from_name.as_ptr(),
+            here,
+            to_name.as_ptr(),
+            libc::RENAME_NOREPLACE,
+        )
+    };
+    match renamed {
+        0 => Ok(()),
+        _ => match io::Error::last_os_error() {
+            // The file system has no such renaming.
+            error if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOSYS)) => {
+                rename_if_new(from, to)
+            }
+            error => Err(error),
+        },
     }
 }
 

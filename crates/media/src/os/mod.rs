@@ -33,6 +33,9 @@ pub(crate) use {linux::*, linux_locks::*};
 #[cfg(windows)]
 pub(crate) use {windows::*, windows_faults::*, windows_map::*};
 
+use std::path::Path;
+use std::{fs, io};
+
 /// A file, whatever it is called: its device and its number there.
 pub type Identity = (u64, u128);
 
@@ -42,6 +45,14 @@ pub(crate) struct Found {
     pub(crate) identity: Identity,
     /// Names that it has. Without any, it ends with the last process that has it open.
     pub(crate) links: u64,
+}
+
+/// Gives a file another name, unless something had it a moment before.
+fn rename_if_new(from: &Path, to: &Path) -> io::Result<()> {
+    match to.symlink_metadata() {
+        Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
+        Err(_) => fs::rename(from, to),
+    }
 }
 
 /// A limit that the system sets for a process.

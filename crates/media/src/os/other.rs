@@ -1,11 +1,12 @@
 //! What Linux has and macOS and Windows do not, or not in a form that is used here.
 
-use super::{give_back, read_exact_at};
+use super::{give_back, read_exact_at, rename_if_new};
 use crate::no_dax::NoDax;
 use crate::zeros::write_zeros;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
+use std::path::Path;
 
 /// Bytes read at once to find out whether they can be read.
 const TRY_BYTES: usize = 64 << 10;
@@ -16,6 +17,14 @@ pub(crate) const HUGE_PAGES: i32 = super::NORMAL;
 /// Persistent memory is mapped on Linux only.
 pub(crate) fn no_dax(error: &io::Error) -> Option<NoDax> {
     (error.kind() == io::ErrorKind::Unsupported).then_some(NoDax::System)
+}
+
+/// Gives a file another name, unless something has it.
+///
+/// # Errors
+/// [`io::ErrorKind::AlreadyExists`]; what the system says.
+pub(crate) fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+    rename_if_new(from, to)
 }
 
 /// Whether programs may write cache lines back with `dc cvap`: unknown.

@@ -245,7 +245,12 @@ impl PreparedTransaction {
         if let Some((table, parts)) = &held.record {
             held.txn.let_go_of_record();
             if let Err(error) = forget(held.txn.seat(), table, &self.name, *parts) {
-                held.txn.hold_record(table, &self.name, *parts)?;
+                // One that could not be made again has not had it. Without it, none can be committed.
+                if held.broken.is_none()
+                    && let Err(why) = held.txn.hold_record(table, &self.name, *parts)
+                {
+                    held.broken = Some(why.to_string().into());
+                }
                 return Err(error);
             }
         }

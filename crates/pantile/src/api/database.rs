@@ -137,6 +137,13 @@ impl Database {
         self.begin_with(TransactionOptions::default().read_only(true))
     }
 
+    /// Whether all commits are shown that had been acknowledged when the database was opened. Only
+    /// [`Options::open_read_only`] beside another process can have missed some: those
+    /// that were made while another transaction went on writing. Open it again when that has ended.
+    pub fn is_current(&self) -> bool {
+        self.core.options.beside().is_none_or(|beside| beside.is_current)
+    }
+
     /// Begins a read-only transaction at the newest safe snapshot, which is
     /// older than every running writer, so nothing can be committed before it any
     /// more. It shows what had been acknowledged before this call and is not later than
@@ -432,8 +439,9 @@ impl Options {
 
 impl Options {
     /// Opens the database in the directory `path` to read it. Another process can
-    /// have it open and write, or open it later: neither waits for the other, and
-    /// either can be killed. Any number of processes can read. Writing fails with
+    /// have it open and write, or open it later, and
+    /// either can be killed. Opening it to write waits as long as this call scans the contents of a database that
+    /// nobody else has open, ten minutes at most. Any number of processes can read. Writing fails with
     /// [`Error::ReadOnly`].
     ///
     /// The state is that of a [safe snapshot](Database::begin_safe_snapshot) taken

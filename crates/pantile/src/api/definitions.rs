@@ -13,7 +13,7 @@ use crate::engine::table::{Index, IndexInner, Table, TableInner};
 use crate::transactions::transaction::Transaction;
 use crate::types::error::{Error, Result};
 use crate::types::isolation::Isolation;
-use crate::types::layouts::Layouts;
+use crate::types::layouts::{Layouts, check_added};
 use crate::types::schema::{IndexDef, TableDef};
 use crate::types::table_change::TableChange;
 use crate::types::transaction_error::TransactionError;
@@ -183,6 +183,7 @@ impl Database {
         core.tables.check_own(inner)?;
         let _changing = self.prepared.change(inner)?;
         let definition = inner.definition().changed(change)?;
+        check_added(&definition.def.name, change)?;
         let (old, name) = (inner.name(), definition.def.name.clone());
         if name != old && core.tables.exists(&name) {
             return Err(Error::TableExists(name));

@@ -1,6 +1,7 @@
 //! Directories of backups that are no databases: those that have begun and not
 //! been completed, and incremental ones.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use pantile_media::DATA_FILE;
@@ -28,8 +29,9 @@ pub(crate) fn refuse(path: &Path) -> Result<()> {
     }
 }
 
-/// Refuses the part itself.
+/// Refuses the part itself, under whatever name.
 pub(crate) fn refuse_part(path: &Path) -> Result<()> {
+    let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let refused = |error: fn(PathBuf) -> Error| Err(error(path.parent().unwrap_or(path).to_owned()));
     match path.file_name() {
         Some(name) if name == INCOMPLETE => refused(Error::IncompleteBackup),

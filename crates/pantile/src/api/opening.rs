@@ -27,7 +27,7 @@ const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
 /// Opens the medium, recovers what is on it, and opens the database. What a
 /// failed creation has made is removed.
-pub(super) fn open(path: &Path, options: Options) -> Result<Arc<Core>> {
+pub(crate) fn open(path: &Path, options: Options) -> Result<Arc<Core>> {
     if let Some(medium) = &options.on_medium {
         return open_on(Arc::clone(medium), path, options);
     }

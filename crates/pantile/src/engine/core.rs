@@ -70,9 +70,9 @@ pub(crate) struct Core {
     pub unread: Unread,
     /// Whether the worker has indexes to load.
     pub wanted: AtomicBool,
-    /// Processes that read it, and those that did when it was opened.
+    /// Processes that read it, and those without a connection to this one.
     pub admitted: Mutex<Vec<Admitted>>,
-    pub earlier: Mutex<Option<Earlier>>,
+    pub earlier: Mutex<Vec<Earlier>>,
     /// Closed until recovery is done.
     pub gate: Gate,
 }

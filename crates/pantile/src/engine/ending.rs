@@ -102,7 +102,7 @@ impl Core {
         open.sort_by_key(|(open, _)| open.reads_at);
         let reader = |open: &Open| Reader { at: open.reads_at, by_statement: open.by_statement };
         let readers: Vec<_> = open.iter().map(|(open, _)| reader(open)).collect();
-        let (held, by_any) = self.store.held(&readers);
+        let (held, by_any) = self.store.held(&readers, &self.tables.waiting());
         let named = open.into_iter().zip(held).map(|((open, holder), held)| HeldBy { open, holder, held });
         (named.collect(), by_any)
     }

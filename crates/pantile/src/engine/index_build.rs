@@ -85,21 +85,31 @@ impl Core {
         Some(())
     }
 
-    /// Checks that no two rows have the same key.
+    /// Checks that no two rows have the same key at one moment. Rows may pass keys on meanwhile.
     fn check_built(&self, visitor: &Visitor<'_>, table: &TableInner, index: &IndexInner) -> Result<()> {
         let mut scan = Scan::new(Bound::Unbounded, Bound::Unbounded, Direction::Forward);
         let mut batch = Batch::new();
-        let mut last = Key::default();
+        let look = |tuple, entry: &[u64]| {
+            visitor.settled(table, tuple, |newest| Some(self.key_of(table, index, tuple, newest, entry)))
+        };
+        let mut last: Option<KeyOf> = None;
         while scan.next_batch(index.tree(), None, &mut batch) {
             for (entry, tuple) in batch.iter() {
-                let key = visitor.settled(table, TupleId(tuple), |newest| {
-                    Some(self.key_of(table, index, TupleId(tuple), newest, entry))
-                })?;
-                let Some(key) = key else { continue };
-                if last.words() == key.words() {
-                    return Err(table.duplicate(&index.def.name));
+                let tuple = TupleId(tuple);
+                let mut found = look(tuple, entry)?;
+                while let (Some(one), Some(other)) = (&last, &found)
+                    && one.key.words() == other.key.words()
+                {
+                    // If the other row got the key in between, the first one has given it up.
+                    if visitor.settled(table, one.tuple, |newest| Some(newest == one.version))? {
+                        return Err(table.duplicate(&index.def.name));
+                    }
+                    let mut whole = one.key.clone();
+                    whole.push_tuple(one.tuple.0);
+                    last = look(one.tuple, whole.words())?;
+                    found = look(tuple, entry)?;
                 }
-                last = key;
+                last = found.or(last);
             }
         }
         Ok(())
@@ -114,7 +124,7 @@ impl Core {
         tuple: TupleId,
         newest: Address,
         entry: &[u64],
-    ) -> Option<Key> {
+    ) -> Option<KeyOf> {
         let content = (!newest.is_none()).then(|| self.store.content(newest))?;
         if content.flags().is_tombstone() {
             return None;
@@ -125,6 +135,13 @@ impl Core {
         }
         let mut whole = key.clone();
         whole.push_tuple(tuple.0);
-        (whole.words() == entry && !key.has_null).then_some(key)
+        (whole.words() == entry && !key.has_null).then_some(KeyOf { key, tuple, version: newest })
     }
+}
+
+/// A key, and the version of a tuple that has it.
+struct KeyOf {
+    key: Key,
+    tuple: TupleId,
+    version: Address,
 }

@@ -2,9 +2,9 @@
 //!
 //! A reader marks the data file (`media/src/reader_mark.rs`) and then connects to
 //! the process that has the database open. That holds every block, says up to
-//! which timestamp all is decided and durable, and lets go when the connection
-//! ends. After that the reader asks for nothing: it reads the file by itself.
-//! Readers that are there when a database is opened are known by their marks.
+//! which timestamp all is decided and durable. After that the reader asks for nothing: it reads the file by
+//! itself. The process lets go when the connection has ended and the mark is gone.
+//! Readers that are there when a database is opened are known by their marks alone.
 
 use std::io::{self, Read};
 use std::net::Shutdown;
@@ -30,6 +30,9 @@ pub(crate) const LOOK: Duration = Duration::from_millis(500);
 
 /// After this many tries the address is not free soon.
 const SOON: u32 = 100;
+
+/// Looks at a mark after its connection has ended, before it is left to the worker.
+const TRIES: u32 = 5;
 
 /// The threads that serve readers. Dropping it ends them.
 pub(crate) struct ReaderProcesses {
@@ -87,8 +90,8 @@ impl Drop for ReaderProcesses {
             let _ = thread.join();
         }
         let open = std::mem::take(&mut self.connections.lock().open);
-        for Serving { stream, thread, .. } in open {
-            let _ = stream.shutdown(Shutdown::Both);
+        open.iter().for_each(|serving| _ = serving.stream.shutdown(Shutdown::Both));
+        for Serving { thread, .. } in open {
             let _ = thread.join();
         }
     }
@@ -169,7 +172,7 @@ fn serve(core: &Weak<Core>, mut stream: Stream) -> io::Result<()> {
     let Some((hold, beside)) = core.upgrade().and_then(admit) else { return Ok(()) };
     let served = serve_held(core, &mut stream, hold, &beside);
     if let Some(core) = core.upgrade() {
-        core.end_hold(hold);
+        core.let_go(hold, u64::from_le_bytes(mark));
     }
     served
 }
@@ -257,6 +260,23 @@ impl Core {
         Timestamp::new(now.tick() + self.registry.clock().skew() + 1, 0)
     }
 
+    /// The connection of a process with this mark has ended. That may be because this process closes: what is still
+    /// read stays held.
+    fn let_go(&self, hold: u64, mark: u64) {
+        let file = self.store.medium().facts().file.as_ref();
+        let reads = || file.is_some_and(|file| file.is_read_by(mark).unwrap_or(true));
+        // A process that ends lets go of the file a moment later.
+        for _ in 0..TRIES {
+            if !reads() {
+                return self.end_hold(hold);
+            }
+            thread::sleep(PAUSE);
+        }
+        self.admitted.lock().retain(|admitted| admitted.hold != hold);
+        self.earlier.lock().push(Earlier::of(mark, hold));
+        self.look_at_held();
+    }
+
     fn end_hold(&self, hold: u64) {
         self.admitted.lock().retain(|admitted| admitted.hold != hold);
         self.store.holds().end(hold);
@@ -273,20 +293,20 @@ impl Core {
 impl Core {
     /// From here on what is written is not what earlier readers read.
     pub fn hold_for_earlier(&self) {
-        if let Some(earlier) = &mut *self.earlier.lock() {
+        for earlier in &*self.earlier.lock() {
             self.store.holds().narrow(earlier.hold, self.after_now());
         }
     }
 
-    /// Lets go of what earlier readers have read once they have ended. Returns
+    /// Lets go of what readers without a connection have read once they have ended. Returns
     /// whether there are some.
     pub fn look_at_earlier(&self) -> bool {
         let mut earlier = self.earlier.lock();
-        let gone = earlier.take_if(|earlier| !earlier.are_left(&self.store));
-        if let Some(Earlier { hold, .. }) = gone {
-            self.end_hold(hold);
-        }
-        earlier.is_some()
+        let gone: Vec<_> = earlier.extract_if(.., |earlier| !earlier.are_left(&self.store)).collect();
+        let are_left = !earlier.is_empty();
+        drop(earlier);
+        gone.iter().for_each(|earlier| self.end_hold(earlier.hold));
+        are_left
     }
 
     /// The processes that read this database. Visits every block for each.

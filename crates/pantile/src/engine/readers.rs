@@ -1,5 +1,5 @@
 //! Processes that read the database (I-27). Those that were there when it was
-//! opened have no connection to this process, and are known by their marks.
+//! opened, or whose connection has ended, have none to this process, and are known by their marks.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ pub(crate) struct Admitted {
     pub since: Duration,
 }
 
-/// What is held for earlier ones.
+/// What is held for those without a connection.
 pub(crate) struct Earlier {
     marks: Vec<u64>,
     pub hold: u64,
@@ -26,6 +26,11 @@ impl Earlier {
         // A file system without such locks has no readers.
         let marks = file.readers().unwrap_or_default();
         (!marks.is_empty()).then(|| Self { marks, hold: store.holds().begin() })
+    }
+
+    /// Goes on holding for a process whose connection has ended.
+    pub fn of(mark: u64, hold: u64) -> Self {
+        Self { marks: vec![mark], hold }
     }
 
     /// How many they are.

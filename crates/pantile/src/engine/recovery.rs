@@ -107,7 +107,7 @@ impl Scanned {
         let unread = image.as_ref().and_then(|image| core.store.unread(image));
         core.unread = Unread::new(unread, core.registry.now());
         core.image = image;
-        *core.earlier.lock() = earlier;
+        core.earlier.lock().extend(earlier);
         core.counters.found_buried(tombstones.unwrap_or(0));
         core.recover_table(&found, catalog::CATALOG, catalog::definition().into())?;
         let definitions = core.stored_definitions()?;

@@ -77,6 +77,8 @@ pub(crate) struct StaleQueue {
 /// its tuple, so they wait until there are many of them (I-17).
 struct Together {
     entries: Vec<StaleEntry>,
+    /// Bytes of their keys.
+    key_bytes: u64,
     /// As many are worth it.
     worth: usize,
     /// When they were last taken.
@@ -85,7 +87,7 @@ struct Together {
 
 impl Default for Together {
     fn default() -> Self {
-        Self { entries: Vec::new(), worth: LEAST_TOGETHER, taken: Timestamp::ZERO }
+        Self { entries: Vec::new(), key_bytes: 0, worth: LEAST_TOGETHER, taken: Timestamp::ZERO }
     }
 }
 
@@ -113,6 +115,8 @@ struct Tasks {
     /// went may have found the id before. If it only reads, whatever uses the id
     /// next is too new for it. So only those count that may write.
     ids: VecDeque<(Timestamp, TableId, TupleId)>,
+    /// Bytes of the keys of entries: there may be millions.
+    key_bytes: u64,
 }
 
 impl Tasks {
@@ -121,11 +125,11 @@ impl Tasks {
     }
 
     fn bytes(&self) -> u64 {
-        let entries = self.late.iter().chain(&self.fresh);
-        let keys = entries.map(|(_, entry)| entry.key_bytes()).sum::<u64>();
+        let entries = || self.late.iter().chain(&self.fresh);
+        debug_assert_eq!(self.key_bytes, entries().map(|(_, entry)| entry.key_bytes()).sum::<u64>());
         let capacity = self.fresh.capacity() + self.late.capacity();
         let ids = self.ids.capacity() * size_of::<(Timestamp, TableId, TupleId)>();
-        keys + (capacity * size_of::<(Timestamp, StaleEntry)>() + ids) as u64
+        self.key_bytes + (capacity * size_of::<(Timestamp, StaleEntry)>() + ids) as u64
     }
 
     fn pop(&mut self, due: DueBefore) -> Option<Task> {
@@ -140,7 +144,9 @@ impl Tasks {
             false if is_due(&self.fresh, due.fresh) => &mut self.fresh,
             false => return None,
         };
-        pop_and_shrink(queue).map(|(_, entry)| Task::Entry(entry))
+        let (_, entry) = pop_and_shrink(queue)?;
+        self.key_bytes -= entry.key_bytes();
+        Some(Task::Entry(entry))
     }
 
     /// Whether anything is due, now or soon.
@@ -165,23 +171,26 @@ impl StaleQueue {
         let notes = self.notes.tuples.lock().capacity() * size_of::<(TableId, TupleId)>();
         let together = {
             let together = self.together.lock();
-            let keys = together.entries.iter().map(StaleEntry::key_bytes).sum::<u64>();
-            keys + (together.entries.capacity() * size_of::<StaleEntry>()) as u64
+            together.key_bytes + (together.entries.capacity() * size_of::<StaleEntry>()) as u64
         };
         self.shards.iter().map(|shard| shard.lock().bytes()).sum::<u64>() + together + notes as u64
     }
 
     pub fn push(&self, slot: Slot, at: Timestamp, entry: StaleEntry) {
         self.note(entry.table, entry.tuple);
-        self.shard(slot.index()).lock().fresh.push_back((at, entry));
+        let mut tasks = self.shard(slot.index()).lock();
+        tasks.key_bytes += entry.key_bytes();
+        tasks.fresh.push_back((at, entry));
     }
 
     #[inline]
     pub fn push_all(&self, slot: Slot, at: Timestamp, entries: impl ExactSizeIterator<Item = StaleEntry>) {
         if entries.len() > 0 {
             let mut shard = self.shard(slot.index()).lock();
-            shard.fresh.extend(entries.map(|entry| {
+            let Tasks { fresh, key_bytes, .. } = &mut *shard;
+            fresh.extend(entries.map(|entry| {
                 self.note(entry.table, entry.tuple);
+                *key_bytes += entry.key_bytes();
                 (at, entry)
             }));
         }
@@ -231,13 +240,17 @@ impl StaleQueue {
     #[inline]
     pub fn push_late(&self, slot: Slot, at: Timestamp, entry: StaleEntry) {
         self.note(entry.table, entry.tuple);
-        self.shard(slot.index()).lock().late.push_back((at, entry));
+        let mut tasks = self.shard(slot.index()).lock();
+        tasks.key_bytes += entry.key_bytes();
+        tasks.late.push_back((at, entry));
     }
 
     /// Puts an entry of a tuple with many versions to others of its kind.
     pub fn push_together(&self, entry: StaleEntry) {
         self.note(entry.table, entry.tuple);
-        self.together.lock().entries.push(entry);
+        let mut together = self.together.lock();
+        together.key_bytes += entry.key_bytes();
+        together.entries.push(entry);
     }
 
     /// Takes all entries of tuples with many versions, in order of the tuples, if there
@@ -249,6 +262,7 @@ impl StaleQueue {
             return Vec::new();
         }
         together.taken = now;
+        together.key_bytes = 0;
         let mut entries = std::mem::take(&mut together.entries);
         drop(together);
         entries.sort_unstable();

@@ -9,7 +9,7 @@ use pantile_base::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use pantile_base::sync::{Mutex, MutexGuard, RwLock};
 use pantile_base::{TableId, Timestamp, thread_id};
 use pantile_index::{Index as Tree, NodeArena};
-use pantile_store::{GivenBack, StoreError};
+use pantile_store::{DroppedTable, GivenBack, StoreError};
 
 use crate::engine::table::{IndexInner, Table, TableInner};
 use crate::engine::{catalog, pieces};
@@ -351,6 +351,14 @@ impl Tables {
         let dropped = self.dropped.lock();
         let can_go = |d: &Dropped| d.unused_since.is_some() || d.at < watermark;
         (!dropped.is_empty()).then(|| dropped.iter().any(can_go))
+    }
+
+    /// The dropped tables that wait for transactions, or processes, which may read them.
+    pub fn waiting(&self) -> BTreeMap<TableId, DroppedTable> {
+        let dram = |table: &Arc<TableInner>| table.anchor_bytes() + table.index_bytes();
+        let waiting = |d: &Dropped| DroppedTable { at: d.at, dram: d.in_use.as_ref().map_or(0, dram) };
+        let dropped = self.dropped.lock();
+        dropped.iter().filter(|d| d.unused_since.is_none()).map(|d| (d.table, waiting(d))).collect()
     }
 
     /// Takes out the dropped tables that no transaction can use any more, whose

@@ -48,7 +48,7 @@ impl Transaction {
     /// # Errors
     /// As [`Transaction::get_for_update`].
     pub fn get_row_for_update<'t>(&'t mut self, table: &'t Table, id: RowId) -> Result<Option<Row<'t>>> {
-        self.check_write(&table.inner)?;
+        self.check_lock(&table.inner)?;
         let undo = self.buffers.undo.len();
         let Some(held) = self.hold_present(&table.inner, Which::Row(id))? else {
             self.undo_to(undo);

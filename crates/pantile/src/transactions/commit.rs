@@ -121,7 +121,11 @@ impl Transaction {
             return Ok(Published { joined, change: Change::default() });
         }
         let validated = match self.settled_before() {
-            Some(at) => Validated(at),
+            Some(at) => {
+                // After a rollback that failed, its record is another's.
+                self.list_appends()?;
+                Validated(at)
+            }
             None => self.validate_commit()?,
         };
         let joined = if self.buffers.appends.is_empty() {

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use pantile_base::{Timestamp, TupleId};
 
-use crate::engine::table::{Index, IndexInner, Table};
+use crate::engine::table::{Index, IndexInner, Table, TableInner};
 use crate::transactions::hold::Held;
+use crate::transactions::moved::Moved;
 use crate::transactions::read::Seen;
 use crate::transactions::steps::{FIRST_BATCH, Steps, order_of};
 use crate::transactions::transaction::Transaction;
@@ -19,7 +20,8 @@ use crate::types::transaction_options::ConflictPolicy;
 
 /// A place in a range of rows. Other than a [`Scan`](crate::Scan) it lets its
 /// transaction write between two rows, and can lock the rows that it comes to.
-/// Whether it comes to rows that are inserted meanwhile is not said.
+/// A row that it has come to is not come to again where the transaction moves it on, by a change of what the
+/// index is over. Whether it comes to other rows that are moved or inserted meanwhile is not said.
 ///
 /// ```
 /// # use pantile::*;
@@ -46,6 +48,8 @@ pub struct Cursor {
     steps: Steps,
     of: Timestamp,
     row: Option<TupleId>,
+    /// Of an index that may be written to.
+    moved: Option<Moved>,
 }
 
 impl Transaction {
@@ -68,7 +72,13 @@ impl Transaction {
     fn cursor_of(&self, table: &Table, index: Option<&Arc<IndexInner>>, range: Range<'_>) -> Result<Cursor> {
         let steps = self.steps(&table.inner, index.map(|i| &**i), range, FIRST_BATCH)?;
         self.has_cursors.set(true);
-        Ok(Cursor { table: table.clone(), index: index.cloned(), steps, of: self.began, row: None })
+        let moved = self.tell_moves(&table.inner, index);
+        Ok(Cursor { table: table.clone(), index: index.cloned(), steps, of: self.began, row: None, moved })
+    }
+
+    fn tell_moves(&self, table: &TableInner, index: Option<&Arc<IndexInner>>) -> Option<Moved> {
+        let index = index.filter(|_| !self.read_only)?;
+        Some(self.told.begin(table.id, index.number))
     }
 }
 
@@ -80,9 +90,13 @@ impl Cursor {
     /// transaction has made the cursor.
     pub fn next<'c>(&'c mut self, txn: &'c Transaction) -> Result<Option<Row<'c>>> {
         self.check(txn)?;
+        self.note_moved();
         let (table, index) = (&*self.table.inner, self.index.as_deref());
         self.steps.take_more();
         while let Some(tuple) = self.steps.advance(txn, table, index) {
+            if self.moved.as_ref().is_some_and(|moved| moved.is_met_again(tuple)) {
+                continue;
+            }
             // A row that cannot be read now is the next one again.
             let visited = self.steps.visit(txn, table, index, tuple);
             if let Some(row) = visited.inspect_err(|_| self.steps.step_back())?
@@ -90,6 +104,9 @@ impl Cursor {
             {
                 self.steps.count_row_and_keep();
                 self.row = Some(tuple);
+                if let Some(moved) = &mut self.moved {
+                    moved.has_come(tuple);
+                }
                 return Ok(Some(txn.row(&self.table, row, self.steps.at())));
             }
         }
@@ -109,7 +126,8 @@ impl Cursor {
         skip_locked: bool,
     ) -> Result<Option<Row<'c>>> {
         self.check(txn)?;
-        txn.check_write(&self.table.inner)?;
+        txn.check_lock(&self.table.inner)?;
+        self.note_moved();
         self.steps.take_more();
         let policy = txn.policy;
         if skip_locked {
@@ -119,11 +137,17 @@ impl Cursor {
         txn.policy = policy;
         let Some((tuple, held)) = found? else { return Ok(None) };
         self.row = Some(tuple);
+        if let Some(moved) = &mut self.moved {
+            moved.has_come(tuple);
+        }
         Ok(txn.held_row(&self.table, held))
     }
 
     fn find_and_hold(&mut self, txn: &mut Transaction, skip_locked: bool) -> Result<Option<(TupleId, Held)>> {
         while let Some(tuple) = self.steps.advance(txn, &self.table.inner, self.index.as_deref()) {
+            if self.moved.as_ref().is_some_and(|moved| moved.is_met_again(tuple)) {
+                continue;
+            }
             match self.hold(txn, tuple) {
                 Ok(None) => {}
                 Err(Error::Conflict { conflict: Conflict::Locked, .. }) if skip_locked => {}
@@ -138,6 +162,16 @@ impl Cursor {
             }
         }
         Ok(None)
+    }
+
+    /// Notes the rows that have been moved since it stands where it is. Those that it had come to, it would come
+    /// to again if they were moved on.
+    fn note_moved(&mut self) {
+        if let Some(moved) = &mut self.moved {
+            let (row, steps) = (self.row, &self.steps);
+            // At read committed the row may have got another entry since.
+            moved.look(|entry| row == Some(entry.tuple) || steps.has_passed(&entry.key));
+        }
     }
 
     /// Locks the tuple that was come to, unless the transaction does not see it in
@@ -175,7 +209,11 @@ impl Cursor {
         if self.steps.row_key().is_empty() {
             return Ok(());
         }
+        let goes_on = self.check(txn).is_ok() && self.steps.is_reverse() == reverse;
         self.steps.restart(txn, &self.table.inner, self.index.as_deref(), reverse)?;
+        if !goes_on {
+            self.moved = txn.tell_moves(&self.table.inner, self.index.as_ref());
+        }
         // Now only: what it reads with is the transaction's own moment and notes.
         self.of = txn.began;
         txn.has_cursors.set(true);

@@ -62,7 +62,9 @@ impl Transaction {
                 if self.under.is_some() {
                     self.ask_to_change_keys(table, index.number)?;
                 }
-                self.buffers.stale.push(StaleEntry::new(table, index.number, write.tuple, &old));
+                let entry = StaleEntry::new(table, index.number, write.tuple, &old);
+                self.told.tell(&entry);
+                self.buffers.stale.push(entry);
             }
             if has {
                 self.enter(table, index, write.tuple, &new, &entry)?;

@@ -12,6 +12,7 @@ mod hold;
 pub(crate) mod in_flight;
 mod large;
 mod many;
+mod moved;
 mod moving;
 pub(crate) mod prepare;
 mod protocol;

@@ -313,6 +313,21 @@ impl Steps {
         &self.row_key
     }
 
+    /// Whether it goes from the last key to the first.
+    pub fn is_reverse(&self) -> bool {
+        self.walk.direction() == Direction::Backward
+    }
+
+    /// Whether the scan has come by an entry: it lies before the row that was kept last, or is that row's.
+    pub fn has_passed(&self, entry: &[u64]) -> bool {
+        let row = &self.row_key[..];
+        !row.is_empty()
+            && match self.walk.direction() {
+                Direction::Forward => entry <= row,
+                Direction::Backward => entry >= row,
+            }
+    }
+
     /// Begins anew behind the row that was kept last, without a bound on the other
     /// side.
     pub fn restart(

@@ -20,6 +20,7 @@ use crate::engine::read_set::Full;
 use crate::engine::seats::Seat;
 use crate::engine::stage::{Play, TURN};
 use crate::engine::under_protocol::{UnderProtocol, isolation_of};
+use crate::transactions::moved::Told;
 use crate::transactions::retry::note_in_vain;
 use crate::transactions::rows_in_use::RowsInUse;
 use crate::types::error::Result;
@@ -126,6 +127,8 @@ pub struct Transaction {
     pub(super) repeats: bool,
     /// Its cursors may know rows by their places.
     pub(super) has_cursors: Cell<bool>,
+    /// Cursors over indexes, which learn what it moves.
+    pub(super) told: Told,
     pub(super) tables_of_pieces: TablesOfPieces,
     pub(super) rows_in_use: RowsInUse,
     /// It has the exclusive stage.
@@ -228,6 +231,7 @@ impl Transaction {
             starved: false,
             repeats: false,
             has_cursors: Cell::new(false),
+            told: Told::default(),
             tables_of_pieces: TablesOfPieces::default(),
             rows_in_use,
             on_stage: false,

@@ -25,6 +25,9 @@ use crate::types::layout::Schema;
 use crate::types::row::Row;
 use crate::types::value::Value;
 
+/// As many rows may be locked where there is no memory for more: who deletes locks first.
+const LOCKS_AT_LIMIT: usize = 4096;
+
 impl Transaction {
     /// Adds a row.
     ///
@@ -309,7 +312,7 @@ impl Transaction {
     /// # Ok::<(), Error>(())
     /// ```
     pub fn get_for_update<'t>(&'t mut self, table: &'t Table, key: &[Value<'_>]) -> Result<Option<Row<'t>>> {
-        self.check_write(&table.inner)?;
+        self.check_lock(&table.inner)?;
         let key = self.point_key(&table.inner, key)?;
         let mut held = None;
         self.or_undo(|txn| {
@@ -317,6 +320,15 @@ impl Transaction {
             Ok(held.is_some())
         })?;
         Ok(held.and_then(|held| self.held_row(table, held)))
+    }
+
+    /// Fails if the table cannot be written to, or if there is no memory for one more lock.
+    pub(super) fn check_lock(&mut self, table: &TableInner) -> Result<()> {
+        self.check_write(table)?;
+        match self.buffers.writes.len() < LOCKS_AT_LIMIT {
+            true => Ok(()),
+            false => self.check_memory(Adds::Version),
+        }
     }
 
     /// The row of a tuple that the transaction has locked, as it is now.

@@ -9,6 +9,23 @@ use crate::types::error::Result;
 use crate::types::fit::check;
 use crate::types::history::Definition;
 use crate::types::layout::Schema;
+use crate::types::schema::{TableDef, Type};
+use crate::types::table_change::{Step, TableChange};
+
+/// Fails if the default of a column that a change adds does not fit it. The rows that are there get that
+/// one, whatever becomes of the column in later steps.
+pub(crate) fn check_added(table: &str, change: &TableChange) -> Result<()> {
+    let added = change.steps.iter().filter_map(|step| match step {
+        Step::Add { column, .. } if !column.default.is_null() => Some(column),
+        _ => None,
+    });
+    for column in added {
+        let mut alone = TableDef::new(table).column("key", Type::U8).primary_key(["key"]);
+        alone.columns.push(column.clone());
+        check(&Schema::new(&Definition::from(alone), 0)?, 1, &column.default.as_value())?;
+    }
+    Ok(())
+}
 
 /// A definition with all layouts that rows of the table may have.
 #[derive(Debug)]

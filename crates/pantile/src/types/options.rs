@@ -440,7 +440,7 @@ impl Options {
     ///
     /// At the limit, statements that would take more fail with
     /// [`Error::MemoryFull`]: new rows first, when a sixteenth is left, then
-    /// changes of rows. Reads, deletes and commits go on, and so does the
+    /// changes of rows, and locks of rows by a transaction that holds 4,096 already. Reads, deletes and commits go on, and so does the
     /// program. Only where a serializable transaction that may write reads so much
     /// that its notes of that would take more than a megabyte, such reads fail, too.
     /// A database that is already larger can be opened.

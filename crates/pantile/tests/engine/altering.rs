@@ -146,6 +146,17 @@ fn what_cannot_be_is_refused() {
     }
     let too_large = change().add_column(ColumnDef::new("n", Type::U8).default(300u64));
     assert!(matches!(db.alter_table(&table, &too_large), Err(Error::OutOfRange { .. })));
+    // The rows that are there would have the first default.
+    let bad = ColumnDef::new("n", Type::U8).default(300u64);
+    let long = ColumnDef::new("n", Type::FixedString(3)).default("long");
+    for change in [
+        change().add_column(bad).set_default("n", 1u8),
+        change().add_column(long.clone()).set_default("n", "not"),
+        change().add_column(long).drop_column("n"),
+    ] {
+        db.alter_table(&table, &change).expect_err("no row can have it");
+        assert_eq!(all(&db, &table).len(), 2);
+    }
     let not_a_number = change().set_default("age", "old");
     assert!(matches!(db.alter_table(&table, &not_a_number), Err(Error::WrongType { .. })));
     assert_eq!(all(&db, &table).len(), 2);

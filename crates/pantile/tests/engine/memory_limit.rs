@@ -76,6 +76,35 @@ fn at_the_limit_rows_can_be_read_changed_and_deleted_but_not_added() {
     insert(&db, &table, rows..rows + 500).expect("there is memory again");
 }
 
+/// A lock takes memory, although it changes nothing.
+#[test]
+fn at_the_limit_a_few_rows_can_be_locked_and_not_all() {
+    let medium = exact_memory();
+    let db = options(&medium, LIMIT).open("unused").expect("open");
+    let table = table(&db);
+    let (rows, _) = fill(&db, &table);
+    let mut txn = db.begin().expect("begin");
+    let mut cursor = txn.cursor(&table, Range::all()).expect("a cursor");
+    let mut locked = 0;
+    let error = loop {
+        match cursor.next_for_update(&mut txn, false) {
+            Ok(Some(_)) => locked += 1,
+            Ok(None) => panic!("all {rows} rows are locked"),
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, Error::MemoryFull(_)), "{error}");
+    assert!(locked >= 4096, "{locked} rows");
+    let id = [locked.into()];
+    assert!(matches!(txn.get_for_update(&table, &id), Err(Error::MemoryFull(_))));
+    // Some 200 bytes for each of the few.
+    let taken = db.stats().dram_bytes;
+    assert!(taken < LIMIT + (2 << 20), "{taken} bytes");
+    drop(txn);
+    db.run(|txn| txn.get_for_update(&table, &id).map(|row| row.is_some()))
+        .expect("there is memory for a few");
+}
+
 /// Each slot keeps the buffers of its last transaction for the next one, and most slots have none
 /// for a long time after many clients at once.
 #[test]

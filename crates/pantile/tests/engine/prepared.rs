@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use pantile::lab::medium_of;
 use pantile::{
-    Conflict, ConflictPolicy, Database, Error, IndexDef, Isolation, MediumKind, OnPinned, Options, Range,
-    Table, TableChange, TableDef, Transaction, TransactionOptions, Type, Value,
+    BackupOptions, CheckOptions, Conflict, ConflictPolicy, Database, Error, IndexDef, Isolation, MediumKind,
+    OnPinned, Options, Range, Table, TableChange, TableDef, Transaction, TransactionOptions, Type, Value,
+    check, restore,
 };
-use pantile_testkit::{Patience, Random, copy_of};
+use pantile_testkit::{Patience, Random, ScratchDir, copy_of};
 
 const LEVELS: [Isolation; 3] = [Isolation::Serializable, Isolation::Snapshot, Isolation::ReadCommitted];
 const LONG: usize = 150_000;
@@ -435,16 +436,50 @@ fn a_damaged_record_keeps_nobody_out() {
     let record = db.table("#prepared").expect("it has been made");
     db.run(|txn| txn.insert(&record, &[Value::Bytes(b"z"), 0u64.into(), Value::Bytes(b"no record")]))
         .expect("a commit");
-    let (next, _) = killed(&db);
+    let medium = copy_of(&*medium_of(&db));
+    let next = options().begin_wait(Duration::ZERO).on_medium(medium).open("unused").expect("it opens");
     assert_eq!(next.prepared(), [b"x".to_vec(), b"y".to_vec(), b"z".to_vec()]);
     let error = next.take_prepared(b"z").expect("it waits").commit().expect_err("it is damaged");
     assert!(matches!(&error, Error::Damaged { place, .. } if place.contains("\"z\"")), "{error}");
+    // A rollback that is refused does not come in the way of the next.
+    let all: Vec<_> = std::iter::from_fn(|| next.begin_read().ok()).collect();
+    let refused = next.take_prepared(b"z").expect("it waits").rollback();
+    assert!(matches!(refused, Err(Error::TooManyTransactions { .. })), "{refused:?}");
+    drop(all);
     next.take_prepared(b"z").expect("it waits").rollback().expect("nothing is in its way");
     next.take_prepared(b"x").expect("it waits").commit().expect("a commit");
     next.take_prepared(b"y").expect("it waits").commit().expect("a commit");
     let (last, there) = killed(&next);
     assert!(last.prepared().is_empty());
     assert_eq!(rows(&last, &there).len(), AFTER.len() + 1);
+}
+
+/// What is prepared has no version yet, and no entry that counts.
+#[test]
+fn a_database_with_something_prepared_is_sound() {
+    let place = ScratchDir::new();
+    let [first, backup, copy] = ["first", "backup", "copy"].map(|name| place.path().join(name));
+    let db = options().open(&first).expect("a database");
+    let table = db.create_table(definition()).expect("a table");
+    db.run(|txn| (0..4u64).try_for_each(|n| put(txn, &table, n, 10 + n, None))).expect("a commit");
+    let mut txn = db.begin().expect("begin");
+    put(&mut txn, &table, 9, 50, None).expect("a row");
+    put(&mut txn, &table, 0, 60, None).expect("another key");
+    drop(db.prepare(txn, b"x").expect("prepared"));
+    // What is prepared has written, and nobody waits for its end here.
+    let options_of_backup = BackupOptions::new().wait(Duration::ZERO);
+    db.backup_to(&backup, &options_of_backup).expect("a backup");
+    drop(table);
+    db.close().expect("it closes");
+    for path in [&first, &backup] {
+        let report = check(path, &CheckOptions::new()).expect("a check");
+        assert!(report.is_sound(), "{report:?}");
+    }
+    restore(&backup, &copy, &CheckOptions::new()).expect("restored");
+    let db = options().open(&copy).expect("it opens");
+    let table = db.table("t").expect("the table");
+    db.take_prepared(b"x").expect("it waits").commit().expect("a commit");
+    assert_eq!(rows(&db, &table), [(0, 60), (1, 11), (2, 12), (3, 13), (9, 50)]);
 }
 
 /// Writers may have all their slots: what is prepared is rolled back and committed.

@@ -125,6 +125,30 @@ fn kill(mut child: Child) {
     child.wait().expect("wait");
 }
 
+/// Dropping the last handle ends the threads that serve readers before it closes the database.
+#[test]
+fn what_others_read_outlives_a_writer_that_is_dropped() {
+    let home = ScratchDir::new();
+    let place = home.path();
+    let open = || Options::new().durability(Durability::None).open(place).expect("open");
+    let db = open();
+    fill(&db);
+    let mut child = start("reader", READER, place, "reads");
+    for _ in 0..2 {
+        let (db, bank) = (db.clone(), bank(&db));
+        (0..20_000).for_each(|n| shift(&db, &bank, n));
+    }
+    drop(db);
+    let db = open();
+    let bank = bank(&db);
+    (0..20_000).for_each(|n| shift(&db, &bank, n));
+    thread::sleep(Duration::from_millis(100));
+    assert!(child.try_wait().expect("wait").is_none(), "it reads what it has read");
+    assert_eq!(db.reading_processes().len(), 1);
+    kill(child);
+    await_that("nothing is held for it", || db.reading_processes().is_empty());
+}
+
 #[test]
 fn readers_beside_writers_that_are_killed() {
     let place = ScratchDir::new();
@@ -372,10 +396,12 @@ fn a_backup_beside_another_process_says_what_it_misses() {
     assert_ne!(before, after);
     let (report, read, copied) = back_up("beside");
     assert!(!report.is_current && report.timestamp < long.timestamp(), "{report:?}");
+    let is_current = || Database::open_read_only(place.path()).expect("open").is_current();
+    assert!(!is_current() && db.is_current());
     assert_eq!((&read, &copied), (&before, &before));
     long.rollback();
     let (report, read, copied) = back_up("afterwards");
-    assert!(report.is_current, "{report:?}");
+    assert!(report.is_current && is_current(), "{report:?}");
     assert_eq!((&read, &copied), (&after, &after));
     // One is always writing, and none for long.
     let over = AtomicBool::new(false);

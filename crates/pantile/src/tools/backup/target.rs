@@ -1,10 +1,10 @@
 //! The directory that takes a backup or what is restored from one.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use pantile_media::files::{is_lock_of_directory, lock_directory, sync_path};
+use pantile_media::files::{is_lock_of_directory, lock_directory, rename_new, sync_path};
 use pantile_media::{DATA_FILE, Explained};
 
 use crate::api::incomplete::{INCOMPLETE, INCREMENT};
@@ -110,7 +110,10 @@ impl Target {
         if is_incremental {
             sync(&self.part)?;
         }
-        fs::rename(from, &to).map_err(io_error("rename", from))?;
+        match is_incremental {
+            true => fs::rename(from, &to).map_err(io_error("rename", from))?,
+            false => self.name_data(from, &to)?,
+        }
         self.stays = true;
         sync(&self.directory)?;
         // What is left there says nothing any more.
@@ -120,6 +123,14 @@ impl Target {
 }
 
 impl Target {
+    /// Gives the data file its name, unless a database has been made there meanwhile.
+    fn name_data(&self, from: &Path, to: &Path) -> Result<()> {
+        rename_new(from, to).map_err(|error| match error.kind() {
+            ErrorKind::AlreadyExists => Error::NotEmpty(self.directory.clone()),
+            _ => io_error("rename", from)(error),
+        })
+    }
+
     /// The directories above this one, and of each whether this call has made
     /// something in it. An earlier call, which was interrupted, may have done so in
     /// any of them that can be read.
@@ -163,7 +174,7 @@ fn remove_empty(made: &[PathBuf]) {
 
 fn lock(directory: &Path) -> Result<File> {
     lock_directory(directory).map_err(|error| match error.kind() {
-        io::ErrorKind::WouldBlock => Error::AlreadyOpen { path: directory.to_owned(), process: None },
+        ErrorKind::WouldBlock => Error::AlreadyOpen { path: directory.to_owned(), process: None },
         _ => io_error("open and lock", directory)(error),
     })
 }
@@ -176,7 +187,7 @@ fn sync(path: &Path) -> Result<()> {
 /// The system's refusal. A device without room is [`Error::StorageFull`].
 pub(super) fn io_error(operation: &str, path: &Path) -> impl Fn(io::Error) -> Error {
     move |source| match source.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
             let detail = format!("{operation} {}: {}", path.display(), Explained(&source));
             Error::StorageFull { detail, holder: None }
         }
@@ -202,5 +213,24 @@ mod tests {
             assert_eq!(above[..2], [(place.join("a"), is_made), (place.clone(), is_made)]);
             assert!(above[2..].iter().all(|(_, is_made)| !is_made), "{above:?}");
         }
+    }
+
+    #[test]
+    fn a_database_that_was_made_there_meanwhile_stays() {
+        let place = ScratchDir::new();
+        let data = place.path().join(DATA_FILE);
+        let claim = || {
+            let target = Target::claim(place.path(), Part::BeginsAnew).expect("claim");
+            fs::write(target.part().join(DATA_FILE), b"copied").expect("written");
+            target
+        };
+        let target = claim();
+        fs::write(&data, b"another").expect("written");
+        assert!(matches!(target.complete(false), Err(Error::NotEmpty(_))));
+        assert_eq!(fs::read(&data).expect("it is there"), b"another");
+        fs::remove_file(&data).expect("removed");
+        claim().complete(false).expect("there is nothing");
+        assert_eq!(fs::read(&data).expect("it is there"), b"copied");
+        assert!(!place.path().join(INCOMPLETE).exists());
     }
 }

@@ -17,6 +17,7 @@ use std::time::Instant;
 use pantile_media::ViewMedium;
 use pantile_store::{BlockUse, ChunkUse, Survey};
 
+use crate::api::opening;
 use crate::tools::findings::{Findings, Location};
 use crate::tools::image;
 use crate::tools::options::{CheckOptions, CheckStep};
@@ -101,23 +102,23 @@ fn check_recovered(
     done: &mut CheckReport,
 ) -> Result<()> {
     let progress = options.clone();
-    let opened = Options::new()
+    let view = Options::new()
         .on_medium(medium)
         .collector(Collector::NONE)
         .recovery_threads(options.thread_count())
         .streams(1)
-        .progress(move |p| progress.report(CheckStep::Recover, p.done, p.total))
-        .open("a view");
-    let db = match opened {
-        Ok(db) => db,
+        .progress(move |p| progress.report(CheckStep::Recover, p.done, p.total));
+    // No more than the engine: what is prepared is not made again.
+    let core = match opening::open(Path::new("a view"), view) {
+        Ok(core) => core,
         Err(Error::Damaged { place, detail }) => {
             findings.damage(Location::default(), format!("{place}: {detail}"));
             return Ok(());
         }
         Err(other) => return Err(other),
     };
-    contents::check(&db.core, found, options, findings);
-    tables::check(&db.core, options, findings, done);
+    contents::check(&core, found, options, findings);
+    tables::check(&core, options, findings, done);
     done.is_complete = true;
     Ok(())
 }

@@ -209,7 +209,9 @@ fn an_increment_is_as_large_as_what_has_changed() {
     // It is no database, and says so.
     let (path, refusal) = (place.path(), "an incremental backup");
     let options = CheckOptions::new();
-    for path in [path.to_owned(), path.join("pantile.increment")] {
+    let link = full.path().join("link");
+    std::os::unix::fs::symlink(path.join("pantile.increment"), &link).expect("a link");
+    for path in [path.to_owned(), path.join("pantile.increment"), link] {
         fails!(Options::new().open(&path), Error::IncrementalBackup(_), refusal, "restore it");
     }
     fails!(check(path, &options), Error::IncrementalBackup(_), refusal);

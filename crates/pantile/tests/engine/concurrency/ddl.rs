@@ -13,6 +13,39 @@ fn by_name() -> IndexDef {
     IndexDef::new("by_name", ["name"])
 }
 
+/// At no moment do two rows have one code, though each code goes from row to row.
+#[test]
+fn codes_that_rows_pass_on_are_unique() {
+    const ROWS: u64 = 200;
+    let db = in_memory();
+    let def = TableDef::new("t").column("id", Type::U64).column("code", Type::U64).primary_key(["id"]);
+    let table = db.create_table(def).expect("a table");
+    db.run(|txn| (0..ROWS).try_for_each(|id| txn.insert(&table, &[id.into(), id.into()]))).expect("rows");
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let over = SaysDone(&done);
+        let (db, table, done) = (&db, &table, &done);
+        scope.spawn(move || {
+            for by in (1..).take_while(|_| !done.load(Ordering::Relaxed)) {
+                // Each goes to the next row, whose entry the check comes to later.
+                let turn = |txn: &mut pantile::Transaction| {
+                    txn.update(table, &[(ROWS - 1).into()], &[("code", (ROWS + 1).into())])?;
+                    (0..ROWS).try_for_each(|id| {
+                        let code = (id + ROWS - by % ROWS) % ROWS;
+                        txn.update(table, &[id.into()], &[("code", code.into())]).map(drop)
+                    })
+                };
+                db.run(turn).unwrap_or_else(|error| assert!(is_conflict(&error), "{error}"));
+            }
+        });
+        for _ in 0..150 {
+            db.create_index(table, IndexDef::unique("by_code", ["code"])).expect("no two rows have one code");
+            db.drop_index(table, "by_code").expect("the index");
+        }
+        drop(over);
+    });
+}
+
 #[test]
 fn indexes_come_and_go_beside_writers() {
     for seed in seeds(1, 2) {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use pantile::lab::SimulatedTime;
-use pantile::{Database, EndedBy, Error, OnPinned, Options, Table, Transaction, Value};
+use pantile::{Database, EndedBy, Error, OnPinned, Options, Table, TableDef, Transaction, Type, Value};
 use pantile_testkit::await_that;
 
 use super::{open, rewrite};
@@ -67,6 +67,30 @@ fn an_old_holder_is_ended_and_one_that_holds_nothing_is_not() {
     db.upkeep();
     assert_eq!(is_ended(&harmless, &table), None, "it holds nothing");
     assert_eq!(actions(&db), (0, 1));
+}
+
+/// A table that is dropped stays for those who may read it, whether they do or not.
+#[test]
+fn who_keeps_a_dropped_table_is_ended() {
+    let (db, table, time) = timed(Options::new().max_pinned_age(MINUTE, OnPinned::End));
+    let def = TableDef::new("dropped").column("id", Type::U64).primary_key(["id"]);
+    let dropped = db.create_table(def).expect("a table");
+    db.run(|txn| (0..100u64).try_for_each(|id| txn.insert(&dropped, &[id.into()]))).expect("rows");
+    let idle = db.begin_read().expect("begin");
+    let held = || db.transactions().iter().map(|txn| txn.held_bytes).sum::<u64>();
+    assert_eq!(held(), 0);
+    db.drop_table("dropped").expect("drop");
+    assert!(held() > 0, "{:?}", db.transactions());
+    let late = db.begin_read().expect("begin");
+    time.advance(2 * MINUTE);
+    db.upkeep();
+    assert_eq!(is_ended(&idle, &table), Some(EndedBy::Age(MINUTE)));
+    drop(idle);
+    assert_eq!(held(), 0);
+    db.upkeep();
+    time.advance(2 * MINUTE);
+    db.upkeep();
+    assert_eq!(actions(&db), (0, 1), "{late:?} holds nothing");
 }
 
 #[test]
