@@ -1050,7 +1050,9 @@ void pantile_row_free(struct pantile_row *row);
 
 // From the next read on, these columns are NULL in the row, whatever is in them, and are not read: what is large takes
 // time. With `len` 0 all are read again.
-int pantile_row_leave_out(struct pantile_row *row, const size_t *columns, size_t len);
+int pantile_row_leave_out(struct pantile_row *row,
+                          const size_t *columns,
+                          size_t len);
 
 // How many values the row has; 0 for NULL, and before a row has been read into it.
 size_t pantile_row_len(const struct pantile_row *row);
