@@ -351,9 +351,9 @@ static pantile_value field_value(const Field *field, const Stored_field &stored,
   return bytes_value(data, length);
 }
 
-/* Weights of one level in chunks, each followed by a byte that says whether what comes next is below, equal to or above nothing but
- * spaces; with the second it ends. So keys compare as if they were padded with spaces without end, and no key is the
- * beginning of another. (MyRocks stores its keys in a similar way.) */
+/* Weights of one level in chunks, each followed by a byte that says whether what comes next is below, equal to or above
+ * nothing but spaces; with the second it ends. So keys compare as if they were padded with spaces without end, and no
+ * key is the beginning of another. (MyRocks stores its keys in a similar way.) */
 static void add_padded(CHARSET_INFO *cs, uint level, const uchar *weights, size_t length, std::vector<uchar> &to)
 {
   uchar space[32];

@@ -41,12 +41,17 @@ fn fill(db: &Database, table: &Table) -> (u64, Error) {
     }
 }
 
-#[test]
-fn at_the_limit_rows_can_be_read_changed_and_deleted_but_not_added() {
-    let medium = exact_memory();
-    let db = options(&medium, LIMIT).open("unused").expect("open");
+/// A database that takes no more rows, how many it has, and what it says to the next one.
+fn full() -> (Database, Table, u64, Error) {
+    let db = options(&exact_memory(), LIMIT).open("unused").expect("open");
     let table = table(&db);
     let (rows, error) = fill(&db, &table);
+    (db, table, rows, error)
+}
+
+#[test]
+fn at_the_limit_rows_can_be_read_changed_and_deleted_but_not_added() {
+    let (db, table, rows, error) = full();
     assert!(rows > 10_000, "{rows} rows");
     let Error::MemoryFull(taken) = &error else { panic!("{error}") };
     assert!(taken.indexes > taken.anchors && taken.anchors >= rows * 8, "{taken:?}");
@@ -79,10 +84,7 @@ fn at_the_limit_rows_can_be_read_changed_and_deleted_but_not_added() {
 /// A lock takes memory, although it changes nothing.
 #[test]
 fn at_the_limit_a_few_rows_can_be_locked_and_not_all() {
-    let medium = exact_memory();
-    let db = options(&medium, LIMIT).open("unused").expect("open");
-    let table = table(&db);
-    let (rows, _) = fill(&db, &table);
+    let (db, table, rows, _) = full();
     let mut txn = db.begin().expect("begin");
     let mut cursor = txn.cursor(&table, Range::all()).expect("a cursor");
     let mut locked = 0;
@@ -196,10 +198,7 @@ fn a_database_beyond_the_limit_is_opened_and_can_shrink() {
 
 #[test]
 fn an_index_that_does_not_fit_is_not_made() {
-    let medium = exact_memory();
-    let db = options(&medium, LIMIT).open("unused").expect("open");
-    let table = table(&db);
-    let (rows, _) = fill(&db, &table);
+    let (db, table, rows, _) = full();
     let made = db.create_index(&table, IndexDef::new("second", ["id"]));
     fails!(made, Error::MemoryFull(_), "by indexes");
     assert!(db.stats().dram_bytes <= LIMIT + LIMIT / 8, "{}", db.stats().dram_bytes);

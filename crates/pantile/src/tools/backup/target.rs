@@ -110,10 +110,11 @@ impl Target {
         if is_incremental {
             sync(&self.part)?;
         }
-        match is_incremental {
-            true => fs::rename(from, &to).map_err(io_error("rename", from))?,
-            false => self.name_data(from, &to)?,
-        }
+        // A database may have been made there meanwhile.
+        rename_new(from, &to).map_err(|error| match error.kind() {
+            ErrorKind::AlreadyExists => Error::NotEmpty(self.directory.clone()),
+            _ => io_error("rename", from)(error),
+        })?;
         self.stays = true;
         sync(&self.directory)?;
         // What is left there says nothing any more.
@@ -123,14 +124,6 @@ impl Target {
 }
 
 impl Target {
-    /// Gives the data file its name, unless a database has been made there meanwhile.
-    fn name_data(&self, from: &Path, to: &Path) -> Result<()> {
-        rename_new(from, to).map_err(|error| match error.kind() {
-            ErrorKind::AlreadyExists => Error::NotEmpty(self.directory.clone()),
-            _ => io_error("rename", from)(error),
-        })
-    }
-
     /// The directories above this one, and of each whether this call has made
     /// something in it. An earlier call, which was interrupted, may have done so in
     /// any of them that can be read.
