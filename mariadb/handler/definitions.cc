@@ -308,6 +308,9 @@ void ha_pantile::report_duplicate(TABLE *altered, const Shape &changed, uint key
   pantile_row_free(read);
 }
 
+/* The thread is that of the statement, also where a table is opened. */
+static bool is_killed(void *) { return thd_killed(current_thd); }
+
 int ha_pantile::make_index(const Key_shape &key)
 {
   std::vector<const char *> columns;
@@ -321,7 +324,7 @@ int ha_pantile::make_index(const Key_shape &key)
   if (!key.null_fields.empty())
     add(key.null_column);
   return pantile_create_index(pantile_database, share->table, key.name.c_str(), columns.data(), columns.size(),
-                              key.is_unique, nullptr);
+                              key.is_unique, is_killed, nullptr, nullptr);
 }
 
 /* A kill may come between a change of the engine's indexes and that of the server's definition. The definition counts:
@@ -375,6 +378,8 @@ bool ha_pantile::inplace_alter_table(TABLE *altered, Alter_inplace_info *info)
       const int code= make_index(made);
       if (code == PANTILE_DUPLICATE_KEY)
         report_duplicate(altered, changed, (uint) (&made - changed.keys.data()));
+      else if (code == PANTILE_CANCELLED)
+        my_error(ER_QUERY_INTERRUPTED, MYF(0));
       else if (code != PANTILE_OK)
         my_printf_error(ER_INTERNAL_ERROR, "Pantile: %s", MYF(0), pantile_error_message());
       if (code != PANTILE_OK)

@@ -289,6 +289,30 @@ def definitions():
     same(a.do("ALTER TABLE {t} DROP COLUMN y, DROP COLUMN w"), 0)
 
 
+def killed_index():
+    """KILL ends the creation of an index, and there is none."""
+    a, b = pair("Pantile")
+    same(a.do("CREATE TABLE many ENGINE=Pantile SELECT seq AS id, seq % 1000 AS n FROM seq_1_to_300000"), 300000)
+    is_made = f"SELECT 1 FROM information_schema.processlist WHERE id = {b.id()} AND state = 'altering table'"
+    for _ in range(100):
+        answer = []
+        make = threading.Thread(target=lambda: answer.append(b.do("ALTER TABLE many ADD INDEX by_n (n), ALGORITHM=INPLACE")))
+        make.start()
+        while make.is_alive() and not a.do(is_made):
+            pass
+        a.do(f"KILL QUERY {b.id()}"), make.join()
+        if answer == [-1317]:
+            break
+        # It was made before that.
+        same(answer, [0]), same(a.do("ALTER TABLE many DROP INDEX by_n"), 0)
+    else:
+        raise AssertionError("it was always made before the kill")
+    same(a.do("SHOW INDEX FROM many"), [])
+    same(b.do("ALTER TABLE many ADD INDEX by_n (n), ALGORITHM=INPLACE"), 0)
+    same(b.do("SELECT COUNT(*) FROM many FORCE INDEX (by_n) WHERE n = 7"), [(300,)])
+    same(b.do("DROP TABLE many"), 0)
+
+
 def virtual_columns():
     """What is computed is right wherever an index has it."""
     for parts in ("", " PARTITION BY RANGE (b) (PARTITION p0 VALUES LESS THAN (6), PARTITION p1 VALUES LESS THAN MAXVALUE)"):
@@ -660,7 +684,7 @@ def main():
         cursor.execute(f"CREATE TABLE t_{engine} (id INT PRIMARY KEY, n INT) ENGINE={engine}")
     for check in (read_uncommitted, read_committed, repeatable_read, before_the_first_read, insert_select, serializable, gaps,
                   locking_reads, share_mode, unmatched_rows, deadlocks, kill, savepoints, consistent_snapshots, xa,
-                  prepared_and_reset, later_holders, definitions, dropped_unique_index, virtual_columns, lists_of_keys,
+                  prepared_and_reset, later_holders, definitions, killed_index, dropped_unique_index, virtual_columns, lists_of_keys,
                   joins, numbers, lost_tables, indexes_after_a_kill, maintenance, tables_of_tables, privileges,
                   garbage_holders, pinned_too_long, full_medium):
         check()

@@ -177,14 +177,14 @@ impl Database {
     /// how many rows there are.
     fn dump(&self, py: Python<'_>, file: PathBuf) -> PyResult<u64> {
         let db = self.open()?;
-        py.detach(|| text::dump(&db, &file)).map_err(Error::new_err)
+        py.detach(|| text::dump(&db, &file))
     }
 
     /// Loads what `dump` has written, all of it or nothing. Returns how many rows
     /// there are.
     fn load(&self, py: Python<'_>, file: PathBuf) -> PyResult<u64> {
         let db = self.open()?;
-        py.detach(|| text::load(&db, &file)).map_err(Error::new_err)
+        py.detach(|| text::load(&db, &file))
     }
 
     /// Brings the space that the database takes down to the least.

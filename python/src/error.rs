@@ -65,6 +65,25 @@ pub fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
 /// The exception for an error of the engine.
 pub fn raised(error: Engine) -> PyErr {
     let text = error.to_string();
+    raised_as(&error, text)
+}
+
+/// The exception for another error with this text, which an error of the engine may have caused.
+pub fn raised_by(error: &(dyn std::error::Error + 'static), text: String) -> PyErr {
+    let mut next = Some(error);
+    while let Some(cause) = next {
+        if let Some(engine) = cause.downcast_ref::<Engine>() {
+            return raised_as(engine, text);
+        }
+        next = match cause.downcast_ref::<Box<Engine>>() {
+            Some(engine) => Some(&**engine),
+            None => cause.source(),
+        };
+    }
+    Error::new_err(text)
+}
+
+fn raised_as(error: &Engine, text: String) -> PyErr {
     let raised = match error {
         Engine::Conflict { .. } => Conflict::new_err(text),
         Engine::DuplicateKey { .. } => DuplicateKey::new_err(text),

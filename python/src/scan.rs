@@ -80,6 +80,8 @@ struct State {
     /// None once the rows go to Arrow.
     cursor: Option<Cursor>,
     fetched: VecDeque<Values>,
+    /// Why there is nothing behind these.
+    failed: Option<pantile::Error>,
     batch: usize,
     is_over: bool,
 }
@@ -154,7 +156,7 @@ impl Scan {
         tuples: bool,
     ) -> Self {
         let state =
-            State { cursor: Some(cursor), fetched: VecDeque::new(), batch: FIRST_BATCH, is_over: false };
+            State { cursor: Some(cursor), fetched: VecDeque::new(), failed: None, batch: FIRST_BATCH, is_over: false };
         Self { transaction, table, columns, tuples, state: Mutex::new(state), failure: Failure::default() }
     }
 
@@ -188,13 +190,18 @@ impl State {
     fn fetch(&mut self, txn: &pantile::Transaction, columns: &[usize]) -> Result<()> {
         let Some(cursor) = &mut self.cursor else { return Ok(()) };
         if self.fetched.is_empty() && !self.is_over {
-            while self.fetched.len() < self.batch && !self.is_over {
-                match cursor.next(txn)? {
-                    Some(row) => {
-                        let values = columns.iter().map(|column| row.get(*column));
-                        self.fetched.push_back(values.collect::<Result<_>>()?);
-                    }
-                    None => self.is_over = true,
+            if let Some(error) = self.failed.take() {
+                return Err(error);
+            }
+            while self.fetched.len() < self.batch && !self.is_over && self.failed.is_none() {
+                let row = cursor.next(txn).and_then(|row| {
+                    row.map(|row| columns.iter().map(|column| row.get(*column)).collect::<Result<_>>()).transpose()
+                });
+                match row {
+                    Ok(Some(row)) => self.fetched.push_back(row),
+                    Ok(None) => self.is_over = true,
+                    Err(error) if self.fetched.is_empty() => return Err(error),
+                    Err(error) => self.failed = Some(error),
                 }
             }
             self.batch = BATCH;

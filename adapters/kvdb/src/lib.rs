@@ -161,7 +161,7 @@ impl KeyValueDB for PantileKv {
         self.iterate(col, prefix)
     }
 
-    /// What went through the store. Pantile has no cache of its own, so nothing is counted as read from one.
+    /// What went through the store. The store opens its database without a cache of rows, so nothing is counted as read from one.
     fn io_stats(&self, kind: IoStatsKind) -> IoStats {
         self.counts.take(kind)
     }

@@ -796,14 +796,17 @@ int pantile_table_column(const struct pantile_table *table,
 // The number of a column by its name.
 int pantile_table_column_number(const struct pantile_table *table, const char *name, size_t *out);
 
-// Creates an index of `len` columns, beside transactions that go on. `out` may be NULL; the handle is freed by
-// `pantile_index_free`.
+// Creates an index of `len` columns, beside transactions that go on. `stop`, which may be NULL, is asked now and then;
+// when it returns true the call fails with `PANTILE_CANCELLED`, and there is no index. `out` may be NULL; the handle is
+// freed by `pantile_index_free`.
 int pantile_create_index(struct pantile_db *db,
                          const struct pantile_table *table,
                          const char *name,
                          const char *const *columns,
                          size_t len,
                          bool unique,
+                         pantile_stop stop,
+                         void *context,
                          struct pantile_index **out);
 
 // Finds an index of a table by its name. Freed by `pantile_index_free`.

@@ -11,7 +11,7 @@ use crate::c_text::as_c;
 use crate::database::{pantile_db, pantile_table};
 use crate::error::{Failure, PANTILE_OK, call};
 use crate::pointer::{lent, tell, text};
-use crate::transaction::{Context, pantile_stop};
+use crate::stop::{Context, pantile_stop};
 
 /// Is told that the moment of a backup is fixed, and whether all that was acknowledged before the call is in it. The
 /// backup ends with `PANTILE_CANCELLED` if it returns false.

@@ -1,6 +1,7 @@
 //! Databases, tables and indexes.
 
-use std::ffi::{CString, c_char, c_int};
+use std::ffi::{CString, c_char, c_int, c_void};
+use std::ops::ControlFlow;
 use std::ptr;
 use std::sync::Arc;
 
@@ -11,6 +12,7 @@ use crate::definition::{index_def, pantile_table_def, pantile_type};
 use crate::error::{Failure, PANTILE_OK, call};
 use crate::options::pantile_options;
 use crate::pointer::{Out, free, lent, taken, tell, text};
+use crate::stop::pantile_stop;
 
 /// An open database.
 pub struct pantile_db {
@@ -287,8 +289,9 @@ pub extern "C" fn pantile_table_column_number(
     })
 }
 
-/// Creates an index of `len` columns, beside transactions that go on. `out` may be NULL; the handle is freed by
-/// `pantile_index_free`.
+/// Creates an index of `len` columns, beside transactions that go on. `stop`, which may be NULL, is asked now and then;
+/// when it returns true the call fails with `PANTILE_CANCELLED`, and there is no index. `out` may be NULL; the handle is
+/// freed by `pantile_index_free`.
 #[unsafe(no_mangle)]
 pub extern "C" fn pantile_create_index(
     db: *mut pantile_db,
@@ -297,13 +300,17 @@ pub extern "C" fn pantile_create_index(
     columns: *const *const c_char,
     len: usize,
     unique: bool,
+    stop: pantile_stop,
+    context: *mut c_void,
     out: *mut *mut pantile_index,
 ) -> c_int {
     call(|| {
         let table = lent(table, "the table")?;
-        let index = lent(db, "the database")?
-            .db
-            .create_index(&table.table, index_def(name, columns, len, unique)?)?;
+        let def = index_def(name, columns, len, unique)?;
+        // SAFETY: the caller has handed over a function and what it takes.
+        let is_stopped = || stop.is_some_and(|stop| unsafe { stop(context) });
+        let go_on = |_| if is_stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
+        let index = lent(db, "the database")?.db.create_index_with(&table.table, def, go_on)?;
         if !out.is_null() {
             Out::new(out)?.give(pantile_index { index, columns: Arc::clone(&table.columns) });
         }

@@ -240,6 +240,7 @@ fn code_of(error: &Error) -> c_int {
         | Error::StillOpen { .. }
         | Error::PreparedChanges { .. }
         | Error::TransactionPrepared(_) => PANTILE_BUSY,
+        Error::UnknownCursor | Error::UnknownPosition { .. } => PANTILE_MISUSE,
         _ => PANTILE_IO,
     }
 }

@@ -12,6 +12,7 @@ use crate::error::{
 use crate::options::policy;
 use crate::pointer::{Out, array, free, lent, lent_mut, taken, tell};
 use crate::row::pantile_row;
+use crate::stop::Context;
 use crate::value::{pantile_value, values};
 
 /// Transactions are as if run one by one, in an order that agrees with real time. The default.
@@ -389,19 +390,8 @@ pub extern "C" fn pantile_set_lock_wait(txn: *mut pantile_txn, milliseconds: u64
     })
 }
 
-/// Whether a call is to end.
-pub type pantile_stop = Option<unsafe extern "C" fn(context: *mut c_void) -> bool>;
-
 /// Whether a wait for the transaction of this number is to end.
 pub type pantile_stop_wait = Option<unsafe extern "C" fn(context: *mut c_void, number: u64) -> bool>;
-
-/// What C hands over with a function that is called later.
-pub(crate) struct Context(pub(crate) *mut c_void);
-
-// SAFETY: the caller sees to it, as the function's comment says.
-unsafe impl Send for Context {}
-// SAFETY: as above.
-unsafe impl Sync for Context {}
 
 /// While the transaction waits for rows that others have locked it calls `stop` every 20 milliseconds, in the thread
 /// that waits, with the number of the transaction for which it waits (`UINT64_MAX` if that has none). The call that waits returns `PANTILE_INTERRUPTED` when `stop` returns true. `context` must be valid as

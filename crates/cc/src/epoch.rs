@@ -1,9 +1,8 @@
 //! Epochs: the coarse clock of collectors (TB-Collect 4.2).
 //!
-//! An epoch is a fixed number of ticks of the clock that timestamps come from.
-//! So nothing counts epochs, and no transaction writes anything to join one:
-//! its local epoch is the epoch of the timestamp at which it reads, which its
-//! registry slot shows anyway.
+//! An epoch is a fixed number of ticks of the clock that timestamps come from. So nothing counts
+//! epochs, and no transaction writes anything to join one. A transaction's local epoch is the epoch
+//! of the timestamp at which it reads, and its registry slot shows that timestamp anyway.
 
 use std::time::Duration;
 

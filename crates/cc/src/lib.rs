@@ -1,9 +1,11 @@
-//! A part of the database Pantile; applications use the crate `pantile`. It
-//! holds concurrency control: the clock, the registry of running transactions
-//! (the only source of watermarks), read marks, and the seam of the laboratory's protocols.
+//! Concurrency control: the clock, the registry of running transactions, and read marks.
 //!
-//! In the repository, `docs/design.md` ("Concurrency control") has the
-//! definitions and the invariants that comments here cite as I-n.
+//! The registry is the only source of watermarks. The crate also has the interface for the
+//! laboratory's protocols. It is a part of the database Pantile; applications use the crate
+//! `pantile`.
+//!
+//! In the repository, `docs/design.md` ("Concurrency control") defines the terms, and the
+//! invariants that comments cite as I-n.
 
 #![allow(unsafe_code)] // reading the CPU's clock and binding threads to cores for the trust test
 

@@ -1,11 +1,10 @@
 //! Read marks (`read_ts`), kept apart from the tuples.
 //!
-//! A table of fixed size stands in for the `read_ts` of every tuple. A tuple
-//! hashes to a cell, and the cell holds the highest timestamp that has read any
-//! of its tuples. A mark never falls, so a read is remembered even after the
-//! version's header is gone (trap T7). Two tuples that share a cell can cause
-//! an unnecessary abort, nothing worse. The idea of one cache of read
-//! timestamps beside the data is CockroachDB's timestamp cache.
+//! A table of fixed size replaces the `read_ts` of every tuple. A tuple hashes to a cell, and the
+//! cell holds the highest timestamp that has read any of its tuples. A mark never falls, so a read
+//! is remembered even after the version's header is gone (trap T7). If two tuples share a cell, the
+//! worst result is an unnecessary abort. The idea of one cache of read timestamps beside the data
+//! is CockroachDB's timestamp cache.
 
 use pantile_base::control::{Control, is_removed};
 use pantile_base::sync::atomic::{AtomicU64, Ordering};

@@ -1,7 +1,8 @@
-//! The running transactions: beginning, announcing and ending.
+//! The registry of running transactions: beginning, announcing and ending.
 //!
-//! Each running transaction holds a slot, which is a cache line of its own.
-//! Nothing else is written when a transaction begins or ends.
+//! Each running transaction holds a slot, which shares no cache line with other slots. Usually
+//! nothing else is written when a transaction begins or ends. A safe reader also raises the newest
+//! safe snapshot, and the first use of a slot raises the number of used slots.
 
 use std::time::Duration;
 
@@ -61,6 +62,8 @@ pub struct Open {
     pub reads_at: Timestamp,
     /// Whether it may read at any later time as well.
     pub by_statement: bool,
+    /// Whether it reads no more, and keeps nothing for itself.
+    pub reads_nothing: bool,
 }
 
 /// The transactions that were committing or copying at some moment, by slot and timestamp.
@@ -86,6 +89,8 @@ pub(crate) struct SlotState {
     pub(crate) by_statement: AtomicBool,
     /// The transaction writes nothing.
     pub(crate) reads_only: AtomicBool,
+    /// The transaction reads no more; it may yet publish.
+    pub(crate) reads_nothing: AtomicBool,
     /// Odd while the transaction looks at versions that it may not see.
     pub(crate) pin: AtomicU64,
     /// The transaction is to end, and has not noticed or not ended yet.
@@ -160,6 +165,7 @@ impl Registry {
                 last_tick: AtomicU64::new(0),
                 by_statement: AtomicBool::new(false),
                 reads_only: AtomicBool::new(false),
+                reads_nothing: AtomicBool::new(false),
                 pin: AtomicU64::new(0),
                 ending: AtomicBool::new(false),
                 appending: AtomicU32::new(IDLE),
@@ -231,6 +237,9 @@ impl Registry {
         if (how == Begin::ByStatement) != state.by_statement.load(Ordering::Relaxed) {
             state.by_statement.store(how == Begin::ByStatement, Ordering::Relaxed);
         }
+        if state.reads_nothing.load(Ordering::Relaxed) {
+            state.reads_nothing.store(false, Ordering::Relaxed);
+        }
         if how == Begin::WriterAtBegin {
             state.pending.store(ts.get(), Ordering::SeqCst);
         }
@@ -252,6 +261,12 @@ impl Registry {
         state.pending.store(ts.get(), Ordering::SeqCst);
         state.active.store(ts.get(), Ordering::SeqCst);
         ts
+    }
+
+    /// The transaction reads no more: nothing is kept for it but what it has locked. It may
+    /// yet commit as a late writer.
+    pub fn reads_no_more(&self, slot: Slot) {
+        self.slots[slot.index()].reads_nothing.store(true, Ordering::SeqCst);
     }
 
     /// [`Registry::begin`], which takes one of the first `slots`, and waits for it at
@@ -551,6 +566,7 @@ impl Registry {
                 slot: Slot::from_index(n),
                 reads_at: Timestamp::from_raw(active),
                 by_statement: state.by_statement.load(Ordering::Relaxed),
+                reads_nothing: state.reads_nothing.load(Ordering::Relaxed),
             })
         })
     }

@@ -1,4 +1,4 @@
-//! Waiting for another transaction, without waiting in a circle.
+//! Waiting for another transaction, and refusing a wait that would close a cycle.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! What follows from the running transactions: watermarks, safe snapshots, what
-//! is undecided, and what is under way.
+//! What is derived from the running transactions: watermarks, safe snapshots, undecided
+//! transactions, and commits under way.
 
 use std::time::Duration;
 
@@ -186,7 +186,9 @@ impl Registry {
     }
 
     /// The smallest value of `of` over all slots in use, and of the time before
-    /// the scan (I-4). Returns `None` if a transaction is just beginning.
+    /// the scan (I-4). Of a transaction that reads no more, what it may yet publish
+    /// counts. Returns `None` if a transaction is just beginning, or such a one is about
+    /// to announce where it will write.
     fn lowest(&self, except: Option<Slot>, of: impl Fn(&SlotState, u64) -> u64) -> Option<u64> {
         let mut lowest = self.horizon().get();
         for (index, state) in self.slots[..self.used.load(Ordering::SeqCst)].iter().enumerate() {
@@ -196,10 +198,24 @@ impl Registry {
             match state.active.load(Ordering::SeqCst) {
                 FREE => {}
                 ENTERING | ENTERING_SAFELY => return None,
+                _ if state.reads_nothing.load(Ordering::SeqCst) => match Self::publishes_from(state)? {
+                    u64::MAX => {}
+                    pending => lowest = lowest.min(of(state, pending)),
+                },
                 active => lowest = lowest.min(of(state, active)),
             }
         }
         Some(lowest)
+    }
+
+    /// The lowest timestamp at which a transaction that began before may yet publish,
+    /// above the present if it is MAX. Returns `None` if the transaction may have drawn
+    /// the bound that it is about to announce: a safe reader that begins later would read
+    /// just below that bound.
+    fn publishes_from(state: &SlotState) -> Option<u64> {
+        let pending = state.pending.load(Ordering::SeqCst);
+        let is_drawing = state.appending.load(Ordering::SeqCst) >= COMMITTING;
+        if pending == u64::MAX && is_drawing { None } else { Some(pending) }
     }
 
     /// Where the running transactions read. Returns `None` if one is just
@@ -233,16 +249,15 @@ impl Registry {
                 ENTERING | ENTERING_SAFELY => return None,
                 active => Timestamp::from_raw(active),
             };
-            set.points.push(active);
-            if state.by_statement.load(Ordering::Relaxed) {
-                set.open_from = set.open_from.min(active);
+            if !state.reads_nothing.load(Ordering::SeqCst) {
+                set.points.push(active);
+                if state.by_statement.load(Ordering::Relaxed) {
+                    set.open_from = set.open_from.min(active);
+                }
             }
-            let pending = state.pending.load(Ordering::SeqCst);
+            let pending = Self::publishes_from(state)?;
             let appending = state.appending.load(Ordering::SeqCst);
             match pending {
-                // It may have drawn the bound that it is about to announce, and a safe
-                // reader that begins later would read just below that bound.
-                u64::MAX if appending >= COMMITTING => return None,
                 pending if pending == active.get() && appending == MOVING => return None,
                 u64::MAX => {}
                 pending => {

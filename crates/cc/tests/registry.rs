@@ -98,6 +98,38 @@ fn readers_hold_up_one_watermark_and_writers_both() {
     }
 }
 
+/// What is prepared keeps nothing for itself, and publishes above all that others may have read.
+#[test]
+fn one_that_reads_no_more_holds_up_nothing() {
+    let registry = registry(ClockSource::SharedCounter);
+    let refreshed = || {
+        (0..100).for_each(|_| _ = registry.now());
+        registry.refresh_watermark(Duration::ZERO);
+        (registry.watermark(), registry.writers_watermark())
+    };
+    for how in [Begin::LateWriter, Begin::ByStatement] {
+        let (slot, ts) = registry.begin(how).expect("a slot");
+        registry.reads_no_more(slot);
+        let (watermark, writers) = refreshed();
+        assert!(watermark > ts && writers > ts, "{how:?}: {watermark:?} {writers:?} {ts:?}");
+        let set = registry.running_set().expect("nobody is just beginning");
+        assert!(!set.may_see(ts, Timestamp::from_raw(ts.get() + 1)), "{how:?}: {set:?}");
+        registry.set_committing(slot);
+        assert!(registry.running_set().is_none(), "it may have drawn where it writes");
+        let before = registry.watermark();
+        assert_eq!(refreshed().0, before, "{how:?}: it may have drawn where it writes");
+        let commit = registry.draw_commit(slot, Timestamp::ZERO);
+        let (reader, read) = registry.begin(Begin::SafeReader).expect("a slot");
+        let (watermark, _) = refreshed();
+        assert!(before < commit && watermark < commit && read < commit, "{how:?}: {watermark:?} {commit:?}");
+        registry.release(slot);
+        registry.release(reader);
+        let (slot, ts) = registry.begin(how).expect("a slot");
+        assert!(refreshed().0.get() <= ts.get() + 1, "{how:?}: the next one reads again");
+        registry.release(slot);
+    }
+}
+
 #[test]
 fn slots_run_out_and_are_reused() {
     let registry = registry(ClockSource::SharedCounter);

@@ -99,9 +99,9 @@ struct DatabaseArgs {
     /// simulated, file or dax [default: both].
     #[arg(long, value_name = "MEDIUM", value_parser = medium)]
     medium: Option<Medium>,
-    /// When a commit is acknowledged.
-    #[arg(long, value_enum, default_value = "sync")]
-    durability: DurabilityArg,
+    /// When a commit is acknowledged [default: sync]; not simulated.
+    #[arg(long, value_enum)]
+    durability: Option<DurabilityArg>,
     /// Collector of old versions, as in `pantile bench --gc` [default: tb-collect;
     /// simulated, all].
     #[arg(long, value_name = "NAME", value_parser = collector)]
@@ -175,7 +175,7 @@ impl DatabaseArgs {
             seed: self.seed,
             clients: self.threads.map_or(CLIENTS, u64::from),
             medium: self.medium.unwrap_or(Medium::File),
-            durability: self.durability.into(),
+            durability: self.durability.unwrap_or(DurabilityArg::Sync).into(),
             gc: self.gc.unwrap_or_default(),
             protocol: self.protocol,
         }
@@ -199,8 +199,14 @@ impl DatabaseArgs {
 /// Runs `pantile crashtest`.
 pub fn run(args: &CrashtestArgs, stop: &AtomicBool) -> Result<(), Failure> {
     if args.simulate.simulate {
-        if args.database.protocol.is_some() {
-            return Err(Failure::misuse("--simulate has no --protocol: it simulates the engine's own"));
+        let not_simulated = [
+            (args.database.protocol.is_some(), "--protocol: it simulates the engine's own"),
+            (args.database.durability.is_some(), "--durability, which is for processes that are killed"),
+            (args.database.sabotage.is_some(), "--sabotage: its faults are those of --controls"),
+            (args.dir.is_some(), "--dir: its media are in memory"),
+        ];
+        if let Some((_, why)) = not_simulated.iter().find(|(is_given, _)| *is_given) {
+            return Err(Failure::misuse(format!("--simulate has no {why}")));
         }
         let DatabaseArgs { seed, medium, gc, threads, .. } = args.database;
         let Extent { rounds, seconds } = args.extent;

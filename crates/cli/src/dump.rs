@@ -113,16 +113,20 @@ fn dump<'d>(args: &DumpArgs, db: &'d Database) -> Result<Dump<'d>, Error> {
     if args.tables.is_empty() { Dump::new(db) } else { Dump::of_tables(db, &args.tables) }
 }
 
-/// Writes the dump; nothing is returned if the reader has left.
+/// Writes the dump; nothing is returned if the reader of rows or definitions has left. Of a whole dump it must not: it
+/// would be taken for one.
 fn written(
     args: &DumpArgs,
     dump: Result<Dump<'_>, Error>,
     stop: &AtomicBool,
 ) -> Result<Option<Dumped>, Failure> {
     match dump.and_then(|dump| write(args, dump, stop)) {
-        // A reader that leaves has seen enough.
         Err(Error::Write { source, .. }) if source.kind() == ErrorKind::BrokenPipe && args.into.is_none() => {
-            Ok(None)
+            match args.schema || args.format.is_some() {
+                // It has seen enough.
+                true => Ok(None),
+                false => Err(Failure::failed("the reader of the dump has left, which is not whole")),
+            }
         }
         dumped => Ok(Some(dumped?)),
     }

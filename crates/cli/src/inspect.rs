@@ -17,6 +17,8 @@ pub const EXAMPLES: &str = "The map has a line for each chunk of 2 MiB and a cha
   .  free      0-9  that many tenths of its slots are filled      #  full
   F  frozen: a collector is emptying it                           !  damaged
 
+Exit status: 0 if it could be shown, also if something is damaged: `pantile check` judges.
+
 Examples:
   pantile inspect /data/shop
   pantile inspect /data/shop --json - | jq '.tables[] | {name, blocks, contents}'";

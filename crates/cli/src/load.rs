@@ -1,7 +1,8 @@
 //! `pantile load`: text into a database.
 
+use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::{IsTerminal, Read, stdin};
+use std::io::{self, IsTerminal, Read, stdin};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
@@ -79,8 +80,6 @@ pub fn run(args: &LoadArgs, stop: &AtomicBool) -> Result<(), Failure> {
     let before = Before::of(&args.dir);
     // A load is all or nothing, and closing makes it durable.
     let db = Options::new().create(args.create).durability(Durability::None).open(&args.dir)?;
-    // If another process was faster, its database has tables.
-    let is_new = before != Before::Something && db.tables().is_empty();
     let loaded = load(args, &db, input, stop);
     let loaded = match (loaded, db.close()) {
         (Ok(loaded), closed) => closed.map(|()| loaded).map_err(Failure::from),
@@ -90,7 +89,7 @@ pub fn run(args: &LoadArgs, stop: &AtomicBool) -> Result<(), Failure> {
         }
         (failed, Ok(())) => failed,
     };
-    if loaded.is_err() && is_new {
+    if loaded.is_err() {
         before.restore(&args.dir);
     }
     let Loaded { tables_created, rows, bytes, .. } = loaded?;
@@ -100,34 +99,46 @@ pub fn run(args: &LoadArgs, stop: &AtomicBool) -> Result<(), Failure> {
 }
 
 /// What was in the place of the database.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Before {
-    Nothing,
-    EmptyDirectory,
-    Something,
+struct Before {
+    /// The names in the directory, if there was one.
+    names: Option<Vec<OsString>>,
 }
 
 impl Before {
     fn of(dir: &Path) -> Self {
-        match fs::read_dir(dir).map(|mut entries| entries.next().is_none()) {
-            Ok(true) => Before::EmptyDirectory,
-            Err(_) if dir.symlink_metadata().is_err() => Before::Nothing,
-            _ => Before::Something,
-        }
+        let names = || Ok(fs::read_dir(dir)?.flatten().map(|entry| entry.file_name()).collect());
+        let names: io::Result<_> = names();
+        // What cannot be looked at stays as it is.
+        let is_absent = dir.symlink_metadata().is_err();
+        Self { names: names.ok().or_else(|| (!is_absent).then(|| vec![DATA_FILE.into()])) }
     }
 
-    /// Removes a database in which there is nothing. Best effort.
+    /// Removes a new database in which there is nothing. Best effort. It is open meanwhile, so that none of
+    /// another process goes, which may have been faster.
     fn restore(self, dir: &Path) {
-        match self {
-            Before::Nothing => _ = fs::remove_dir_all(dir),
-            Before::EmptyDirectory => {
-                let files = fs::read_dir(dir).into_iter().flatten().flatten();
-                files.for_each(|file| _ = fs::remove_file(file.path()));
+        let was_there = self.names.is_some();
+        let names = self.names.unwrap_or_default();
+        if names.iter().any(|name| name == DATA_FILE) {
+            return;
+        }
+        // Nothing else is to write there.
+        let options = Options::new().create(false).durability(Durability::None);
+        let opened = options.worker(false).publish_stats(false).open(dir);
+        let Some(_db) = opened.ok().filter(|db| db.tables().is_empty()) else { return };
+        for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            if name.as_encoded_bytes().starts_with(b"pantile.") && !names.contains(&name) {
+                let _ = fs::remove_file(entry.path());
             }
-            Before::Something => {}
+        }
+        if !was_there {
+            let _ = fs::remove_dir(dir);
         }
     }
 }
+
+/// The file without which there is no database.
+const DATA_FILE: &str = "pantile.data";
 
 fn check(args: &LoadArgs) -> Result<(), Failure> {
     if args.format.is_some() && args.tables.len() != 1 {

@@ -20,6 +20,7 @@ mod paper;
 mod progress;
 mod salvage;
 mod shell;
+mod signals;
 mod simulate;
 mod space;
 mod table;
@@ -49,6 +50,8 @@ fn main() -> ExitCode {
         output::note("warning: this is a debug build; its figures mean nothing (build with --release)");
     }
     let (ends, says) = (ends_at_once(&cli.verb), says_that_it_stops(&cli.verb));
+    // At its prompt nothing waits for the flag.
+    let is_typed = matches!(&cli.verb, Verb::Shell(args) if args.is_typed());
     let handler = move || {
         if ends || STOP.load(Ordering::Relaxed) {
             std::process::exit(Exit::Killed as i32);
@@ -58,7 +61,7 @@ fn main() -> ExitCode {
         }
         STOP.store(true, Ordering::Relaxed);
     };
-    if let Err(error) = ctrlc::set_handler(handler) {
+    if let Err(error) = signals::on_stop(is_typed, handler) {
         output::note(&format!("warning: Ctrl-C will not end the run cleanly: {error}"));
     }
     end(run(cli.verb))

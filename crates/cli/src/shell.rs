@@ -43,6 +43,13 @@ pub struct ShellArgs {
     create: bool,
 }
 
+impl ShellArgs {
+    /// Whether commands are typed on a terminal.
+    pub fn is_typed(&self) -> bool {
+        self.commands.is_empty() && stdin().is_terminal()
+    }
+}
+
 /// How rows are printed.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum ModeArg {
@@ -95,7 +102,7 @@ fn open(args: &ShellArgs) -> Result<Database, Failure> {
 }
 
 fn commands(args: &ShellArgs, shell: &mut Shell<'_>) -> Result<(), pantile_shell::Error> {
-    if args.commands.is_empty() && stdin().is_terminal() {
+    if args.is_typed() {
         output::note(".help lists the commands; Ctrl-D ends the shell");
         return interact(shell, history().as_deref());
     }

@@ -1,4 +1,4 @@
-//! A run of entries outside any node.
+//! A batch of entries, outside of any node.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Where leaves are, for those who need no descent.
+//! A directory of the leaves by their keys, for lookups without a descent.
 
 use std::fmt;
 use std::ptr;

@@ -1,5 +1,5 @@
-//! Guessing how many entries lie in a range, from the nodes on the way to its
-//! ends and a few between them.
+//! Estimates how many entries lie in a range, from the nodes on the way to its ends and a few
+//! between them.
 
 use std::ops::Bound;
 

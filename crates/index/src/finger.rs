@@ -1,4 +1,4 @@
-//! Where the last key went, for those that go beside it.
+//! A finger: where the last key was entered, so that the next key beside it needs no descent.
 
 use std::cell::Cell;
 

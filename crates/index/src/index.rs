@@ -1,4 +1,4 @@
-//! The index that other rooms use: one interface over two layouts.
+//! The index that other crates use: one interface over two layouts.
 
 use std::fmt;
 use std::ops::Bound;

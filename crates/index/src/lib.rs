@@ -1,6 +1,6 @@
-//! A part of the database Pantile; applications use the crate `pantile`. It
-//! holds ordered in-memory indexes from keys to `u64` values, which are read
-//! without locks.
+//! Ordered in-memory indexes from keys to `u64` values, which are read without locks.
+//!
+//! This crate is a part of the database Pantile; applications use the crate `pantile`.
 //!
 //! An [`Index`] is a B+-tree with optimistic lock coupling (Leis, Scheibner,
 //! Kemper, Neumann: *The ART of Practical Synchronization*, 2016; Leis,
@@ -25,10 +25,10 @@
 //! * **I2, child words.** A child word is followed only if it was read under
 //!   its node's lock, or if its node's version was checked after the read. It
 //!   is then the address of a node of the tree's own size class.
-//! * **I3, versions.** A node's version only grows, even when the node is freed
-//!   and reused. So anything read under an old version fails its check, and a
-//!   leaf that still has the version that a thread knows is still the same leaf
-//!   of the same tree, if that tree is still there ([`Finger`]).
+//! * **I3, versions.** A node's version only grows, even when the node is freed and reused. So
+//!   anything read under an old version fails its check. If a leaf still has the version that a
+//!   thread remembers, and its tree still exists, then it is still the same leaf of that tree
+//!   ([`Finger`]).
 //! * **I4, racy reads.** A value that an optimistic reader takes from a node
 //!   indexes the node's words only through checked accesses, until it is
 //!   validated.
@@ -39,10 +39,10 @@
 //!   its high fence (exclusive). The leaves' ranges cover all keys.
 //! * **I7, lock order.** A thread waits for a lock only while it holds locks of
 //!   higher levels, or of nodes further left on the same level.
-//! * **I8, leaves without a descent.** A leaf has the number of its tree from when
-//!   its content has been stored until it leaves the tree, under its lock. So
-//!   who takes its version, then finds that number, then reads what it covers
-//!   and holds, has read a leaf of the tree if the version is still the same.
+//! * **I8, leaves without a descent.** A leaf has the number of its tree from when its content has
+//!   been stored until it leaves the tree, under its lock. A reader takes the leaf's version, then
+//!   finds that number, then reads the leaf's range and entries. If the version is still the same
+//!   afterwards, it has read a leaf of the tree.
 #![allow(
     unsafe_code,
     reason = "nodes are shared memory found by address, which this crate maps, follows and prefetches"

@@ -1,4 +1,4 @@
-//! Look-ups whose misses overlap.
+//! Looking up many keys at once, so that their cache misses overlap.
 
 use std::ops::Bound;
 

@@ -90,8 +90,10 @@ impl Directory {
     fn over(path: &Path, data: Arc<DataFile>, lock: Lock, made: Made) -> Result<Self, MediumError> {
         let looked_at = whole_pieces(&data).and_then(|len| {
             let name = fs::canonicalize(path).map_err(|error| MediumError::at("look at", path, error))?;
-            if made.file.is_some() {
-                sync_directory(path)?;
+            // Another opener may have made it and been killed before it could do this.
+            if len == 0 {
+                sync_directory(&name)?;
+                name.parent().map_or(Ok(()), sync_if_permitted)?;
             }
             catch_up(&data, len, &name.join(UNSYNCED))?;
             Ok((len, Arc::new(Place::of(&data, name.join(DATA_FILE)))))
@@ -328,6 +330,16 @@ fn whole_pieces(data: &DataFile) -> Result<u64, MediumError> {
     match found.len() {
         len if len.is_multiple_of(GROWTH_BYTES) => Ok(len),
         len => Err(MediumError::Truncated { path: path.into(), len }),
+    }
+}
+
+/// The same of a directory that this process may not be allowed to open.
+fn sync_if_permitted(path: &Path) -> Result<(), MediumError> {
+    match sync_path(path) {
+        Err(error) if error.kind() != io::ErrorKind::PermissionDenied => {
+            Err(MediumError::at("sync", path, error))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -5,6 +5,7 @@
 //! failure is kept, later writers get it back, and nothing is retried.
 
 use crate::MediumError;
+use crate::os::{forks, watch_forks};
 use crate::place::Place;
 use std::sync::{Arc, OnceLock};
 
@@ -14,12 +15,14 @@ pub struct Failure {
     cause: OnceLock<String>,
     /// Where the data file is, if there is one.
     place: Option<Arc<Place>>,
+    /// [`forks`] when it was opened.
+    forks: u32,
 }
 
 impl Failure {
     /// That of a medium in a data file.
     pub(crate) fn of_file(place: &Arc<Place>) -> Self {
-        Self { cause: OnceLock::new(), place: Some(Arc::clone(place)) }
+        Self { cause: OnceLock::new(), place: Some(Arc::clone(place)), forks: watch_forks() }
     }
 
     /// Closes the latch; only the first cause is kept. Returns the error to report.
@@ -39,11 +42,26 @@ impl Failure {
         self.cause.get().cloned()
     }
 
-    /// Fails with the first cause if the latch is closed.
+    /// Fails with the first cause if the latch is closed. In a forked child it closes: the parent goes on writing
+    /// where the child would.
+    #[inline]
     pub fn check(&self) -> Result<(), MediumError> {
+        if forks() != self.forks {
+            self.look_at_fork();
+        }
         match self.cause.get() {
             None => Ok(()),
             Some(cause) => Err(MediumError::Failed { cause: cause.clone() }),
+        }
+    }
+
+    #[cold]
+    fn look_at_fork(&self) {
+        if self.place.is_some() {
+            self.latch(format!(
+                "process {} is a fork of the one that opened the database",
+                std::process::id()
+            ));
         }
     }
 }

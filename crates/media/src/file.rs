@@ -29,31 +29,28 @@ const PAGE_BYTES: u64 = 4096;
 
 /// What a commit promises once it is acknowledged.
 ///
-/// A killed process loses no acknowledged commit under any of these. They
-/// differ in what a power failure, or a crash of the operating system, may
-/// take.
+/// A killed process loses no acknowledged commit with any of these. They differ in what a power
+/// failure, or a crash of the operating system, can lose.
 ///
-/// The set is closed, so that a program can match on it: a further durability
-/// would come with a new major version.
+/// The enum is exhaustive, so a program can match on it. Another durability would come with a new
+/// major version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
-    /// A power failure takes no acknowledged commit. Concurrent commits share
-    /// a sync of the file.
+    /// A power failure loses no acknowledged commit. Concurrent commits share a sync of the file.
     #[default]
     Sync,
-    /// The same guarantee as [`Durability::Sync`]. A commit may wait a little,
-    /// so that more of them share a sync.
+    /// The same guarantee as [`Durability::Sync`]. A commit may wait a little, so that more commits
+    /// share a sync.
     Group,
-    /// Commits do not wait for the device. After a power failure the database
-    /// is in a consistent earlier state: every commit up to some moment is
-    /// there, and none after it. The moment is the last record of the
-    /// database's state; see "Recovery" in `docs/design.md`.
+    /// Commits do not wait for the device. After a power failure, the database is in a consistent
+    /// earlier state: it has every commit up to some moment, and none after it. The moment is that
+    /// of the last state record; see "Recovery" in `docs/design.md`.
     ///
-    /// On ext4 and tmpfs small writes are stores through a mapping, without a
-    /// system call. One that fails, because the device does not give the page it changes,
-    /// the file system has become read only or another program has cut the file, ends the
-    /// process with an explanation, as a read that fails does; elsewhere, and for larger
-    /// writes, the commit returns an error.
+    /// On ext4 and tmpfs, small writes are stores through a mapping, without a system call. Such a
+    /// store fails if the device cannot read the page that it changes, if the file system has
+    /// become read-only, or if another program has truncated the file. A failed store ends the
+    /// process with an explanation, as a failed read does. On other file systems, and for larger
+    /// writes, the commit returns an error instead.
     None,
 }
 

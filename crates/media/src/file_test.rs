@@ -584,3 +584,32 @@ fn a_file_that_is_cut_and_grows_again_is_stored_to_where_it_is() {
     medium.get(3 * CHUNK_BYTES, &mut found).expect("read");
     assert_eq!(&found, b"behind");
 }
+
+/// The parent goes on writing where a forked child would.
+#[test]
+fn a_forked_child_writes_nothing() {
+    for durability in ALL {
+        let place = tempfile::tempdir().expect("directory");
+        let medium = FileMedium::open(place.path(), with(durability)).expect("open");
+        medium.grow(1).expect("grow");
+        medium.put(0, b"parent").expect("write");
+        // SAFETY: the child calls nothing that needs other threads, and ends by itself.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let is_refused =
+                matches!(medium.put(0, b"child!"), Err(MediumError::Failed { .. })) && medium.is_failed();
+            // SAFETY: it ends the child and nothing else.
+            unsafe { libc::_exit(if is_refused { 0 } else { 1 }) };
+        }
+        assert!(child > 0, "{}", io::Error::last_os_error());
+        let mut status = 0;
+        // SAFETY: the child is this process's own, and the call writes to what it is given.
+        assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+        assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0, "{durability:?}: {status}");
+        let mut out = [0; 6];
+        medium.get(0, &mut out).expect("read");
+        assert_eq!(&out, b"parent");
+        medium.put(0, b"again!").expect("the parent goes on");
+        medium.fence().expect("fence");
+    }
+}

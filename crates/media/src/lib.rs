@@ -1,11 +1,12 @@
-//! A part of the database Pantile; applications use the crate `pantile`. It
-//! holds the media, the places where contents survive.
+//! Media: the places where the contents of a database survive.
 //!
-//! The [`Medium`] trait is the seam: a mapping to read through, and calls to
-//! write, flush, fence and sync. [`DramMedium`] is plain memory,
-//! [`FileMedium`] an ordinary file, [`DaxMedium`] persistent memory, and
-//! [`ViewMedium`] a file that must not be changed, also that of a [`ReaderFile`] which another process has open. [`MediumFactory`] is for
-//! media of other crates, which are made of [`parts`].
+//! This crate is a part of the database Pantile; applications use the crate `pantile`.
+//!
+//! The trait [`Medium`] is the interface: a mapping to read through, and calls to write, flush,
+//! fence and sync. [`DramMedium`] is plain memory, [`FileMedium`] an ordinary file, and
+//! [`DaxMedium`] persistent memory. [`ViewMedium`] is a file that must not be changed. It can also
+//! be the file of a [`ReaderFile`], which another process has open. [`MediumFactory`] is for media
+//! of other crates, which are made of [`parts`].
 //!
 //! This crate knows nothing of tuples or transactions; see
 //! `docs/architecture.md` in the repository.
@@ -68,11 +69,11 @@ pub use os::Identity;
 pub use stats::MediumStats;
 pub use view::{ReaderFile, ViewMedium};
 
-/// Parts for media of other crates, as `pantile-nvm`.
+/// Parts for media of other crates, such as `pantile-nvm`.
 ///
-/// A medium has [`Contents`](parts::Contents), in memory or in the data file of
-/// a locked [`Directory`](parts::Directory), and forwards to them what it does
-/// not do in a way of its own.
+/// A medium has [`Contents`](parts::Contents), in memory or in the data file of a locked
+/// [`Directory`](parts::Directory). It forwards calls to them, except those that it implements in
+/// its own way.
 pub mod parts {
     pub use crate::ahead::Ahead;
     pub use crate::contents::Contents;

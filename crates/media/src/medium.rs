@@ -1,4 +1,4 @@
-//! The seam between the engine and the medium that keeps its contents.
+//! The interface between the engine and the medium that keeps its contents.
 
 use crate::beside::Beside;
 use crate::data_file::DataFile;
@@ -77,7 +77,7 @@ pub trait Charges: Send + Sync + Debug {
     fn slots(&self, count: u64);
 }
 
-/// What stays the same about a medium while it is open.
+/// Properties of a medium that stay the same while it is open.
 #[derive(Debug, Clone)]
 pub struct Facts {
     /// The name, as in "dram", "file" or "dax".
@@ -85,29 +85,27 @@ pub struct Facts {
     /// The first byte of the mapping. It never moves; bytes `0..len()` of the
     /// medium may be read.
     pub base: *const u8,
-    /// Most bytes the medium may ever have.
+    /// The most bytes that the medium may ever have.
     pub limit: u64,
     /// Whether contents outlive the process.
     pub survives_exit: bool,
-    /// Whether the medium only imitates persistent memory: what was fenced
-    /// outlives the process, but outlives the machine only after a
-    /// [`sync_all`](Medium::sync_all).
+    /// Whether the medium only imitates persistent memory. What was fenced then survives a killed
+    /// process, but survives a crash of the machine only after a [`sync_all`](Medium::sync_all).
     pub emulated: bool,
     /// The file that has the contents, if there is one.
     pub file: Option<Arc<DataFile>>,
-    /// The file that is mapped, `file` or one that is only read. Loads of a mapped
-    /// file can fail, so that it is read first; see [`MediumExt::check_readable`].
+    /// The file that is mapped: `file`, or one that is only read. Loads from a mapped file can
+    /// fail, so bytes are checked first; see [`MediumExt::check_readable`].
     pub mapped: Option<Arc<DataFile>>,
-    /// Bytes of memory in which the system keeps copies of what a device has.
-    /// Reads of a longer medium wait for the device now and then. `None` if
-    /// they never do.
+    /// Bytes of memory in which the system keeps copies of what a device has. If the medium is
+    /// longer, some reads wait for the device. `None` if no read ever does.
     pub cached_in: Option<u64>,
     /// Where a cache can be kept beside the medium, if anywhere.
     pub beside: Option<Arc<dyn Beside>>,
-    /// What users are charged, if that is more than what the calls take.
+    /// What the medium charges its users in addition to the time that the calls take, if anything.
     pub charges: Option<Arc<dyn Charges>>,
-    /// Which node has which part, if there are several and the medium knows. What a thread writes
-    /// goes to its own node then, as long as there is space.
+    /// Which NUMA node has which part of the medium, if there are several nodes and the medium
+    /// knows. What a thread writes then goes to its own node, as long as that has space.
     pub nodes: Option<Arc<dyn Nodes>>,
     /// Whether an engine uses the medium.
     pub in_use: InUse,
@@ -120,8 +118,8 @@ unsafe impl Send for Facts {}
 unsafe impl Sync for Facts {}
 
 impl Facts {
-    /// A medium in memory that is mapped at `base`, may have `limit` bytes,
-    /// and ends with the process.
+    /// The facts of a medium in memory that is mapped at `base`, may have up to `limit` bytes, and
+    /// ends with the process.
     pub fn new(name: impl Into<String>, base: *const u8, limit: u64) -> Self {
         let name = name.into();
         Self {
@@ -153,21 +151,20 @@ pub struct MediumStatus {
 
 /// A medium: the place where contents survive.
 ///
-/// Every medium is mapped: reads go through [`Facts::base`], writes go
-/// through [`write`](Medium::write) and become durable by
-/// [`flush`](Medium::flush) followed by [`fence`](Medium::fence).
+/// Every medium is mapped. Reads go through [`Facts::base`]. Writes go through
+/// [`write`](Medium::write), and become durable by [`flush`](Medium::flush) followed by
+/// [`fence`](Medium::fence).
 ///
 /// # Safety
 /// Callers borrow mapped bytes, so a medium that breaks these promises breaks
 /// memory safety. It promises:
 /// - [`facts`](Medium::facts) stays the same, except for what
 ///   [`Facts::in_use`] says.
-/// - The bytes `0..len()` at [`Facts::base`] can be read until the medium is
-///   dropped, from any thread, and `len` never falls.
-/// - These bytes change only while `write`, `discard` or `restore` is called
-///   for them. Nothing else that safe code can get at, through the medium or
-///   beside it, changes them. Two media over the same bytes share one
-///   [`InUse`].
+/// - The bytes `0..len()` at [`Facts::base`] can be read from any thread until the medium is
+///   dropped. `len` falls only in [`shrink`](Medium::shrink).
+/// - These bytes change only while `write`, `discard` or `restore` is called for them. Nothing else
+///   that safe code can reach, through the medium or beside it, changes them. Two media over the
+///   same bytes share one [`InUse`].
 /// - After a `write` that returned Ok, the bytes are what was written, and
 ///   after a `discard` that returned Ok they are zero.
 ///
@@ -175,23 +172,22 @@ pub struct MediumStatus {
 /// These are the conditions of the unsafe methods.
 /// - No two threads write overlapping bytes at the same time, and no reference
 ///   to the bytes exists.
-/// - A reader reads only bytes whose `write` returned before the reader
-///   learned of them (through a lock, or a release store and an acquire
-///   load), and that no thread writes meanwhile; or it reads through atomics
-///   and can detect a torn value.
+/// - A reader reads only bytes whose `write` returned before the reader learned of them (through a
+///   lock, or a release store and an acquire load), and that no thread writes while they are read.
+///   Or it reads through atomics and can detect a torn value.
 /// - Pointers into the mapping are not used after the medium is dropped.
 ///
-/// An engine that keeps them has claimed the medium ([`InUse::claim`]), so that
-/// no second one works on the same bytes.
+/// An engine that keeps these promises has claimed the medium ([`InUse::claim`]), so no second
+/// engine works on the same bytes.
 ///
 /// # What a crash leaves
-/// Bytes that were flushed and fenced by the thread that wrote them are there.
-/// Of all other writes any subset may be there, at the grain of 8 aligned
-/// bytes on persistent memory and of a disk sector on a file.
+/// Bytes that were flushed and fenced by the thread that wrote them are there. Of all other writes,
+/// any subset may be there. The grain is 8 aligned bytes on persistent memory, and a disk sector on
+/// a file.
 ///
 /// # A medium of your own
-/// A test can put its own medium in place of a real one. This one is memory
-/// that fails for good at its third fence:
+/// A test can replace a real medium by its own. This one is memory that fails for good at its third
+/// fence:
 ///
 /// ```
 /// use pantile_media::{DramMedium, Facts, MapOptions, Medium, MediumError, MediumExt, MediumStatus};
@@ -271,25 +267,23 @@ pub struct MediumStatus {
 /// ```
 #[expect(clippy::len_without_is_empty, reason = "see `MediumExt::is_empty`")]
 pub unsafe trait Medium: Send + Sync + Debug {
-    /// What stays the same while the medium is open.
+    /// The properties that stay the same while the medium is open.
     fn facts(&self) -> &Facts;
 
-    /// Bytes the medium has: a multiple of `GROWTH_BYTES`, 0 when new. A file
-    /// may be longer than the last opening asked for; what was never written
-    /// reads as zero.
+    /// The length of the medium in bytes: a multiple of `GROWTH_BYTES`, 0 when new. A file may be
+    /// longer than the last opening asked for. What was never written reads as zero.
     fn len(&self) -> u64;
 
     /// Grows to at least `len` bytes; new bytes read as zero. Any number of
     /// threads may call it.
     ///
     /// # Errors
-    /// [`MediumError::Full`] at the limit or on a full device, and everything
-    /// is as it was; [`MediumError::Failed`] once the medium has failed;
-    /// [`MediumError::Io`] otherwise.
+    /// [`MediumError::Full`] at the limit or on a full device, with nothing changed;
+    /// [`MediumError::Failed`] once the medium has failed; [`MediumError::Io`] otherwise.
     fn grow(&self, len: u64) -> Result<(), MediumError>;
 
-    /// Stores `bytes` at `offset`. On return every thread that learns of it
-    /// sees them through the mapping; they are not durable yet.
+    /// Stores `bytes` at `offset`. After the call, every thread that learns of it sees the bytes
+    /// through the mapping. They are not durable yet.
     ///
     /// # Errors
     /// [`MediumError::OutOfRange`] beyond `len()`, with nothing stored;
@@ -300,33 +294,32 @@ pub unsafe trait Medium: Send + Sync + Debug {
     /// them meanwhile.
     unsafe fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError>;
 
-    /// Starts to make written bytes durable; they are durable after the next
-    /// `fence` of this thread. Does nothing on dram and file. Bytes beyond
-    /// `len()` are ignored.
+    /// Starts to make written bytes durable. They are durable after the next `fence` of this
+    /// thread. Does nothing on dram and file. Bytes beyond `len()` are ignored.
     fn flush(&self, offset: u64, len: u64);
 
-    /// On return everything this thread wrote and flushed before is durable,
-    /// unless the medium was opened to promise less.
+    /// Makes everything durable that this thread wrote and flushed before, unless the medium was
+    /// opened to promise less.
     ///
     /// # Errors
-    /// [`MediumError::Failed`] when a sync failed, now or earlier: writes
-    /// since the last good fence may be lost.
+    /// [`MediumError::Failed`] when a sync failed, now or earlier. Writes since the last successful
+    /// fence may be lost.
     fn fence(&self) -> Result<(), MediumError>;
 
-    /// On return everything any thread wrote and flushed before is durable,
-    /// whatever durability the medium was opened with.
+    /// Makes everything durable that any thread wrote and flushed before, whatever durability the
+    /// medium was opened with.
     ///
     /// # Errors
     /// As for [`fence`](Medium::fence).
     fn sync_all(&self) -> Result<(), MediumError>;
 
-    /// The first half of a [`fence`](Medium::fence), for callers that have
-    /// something to do meanwhile. Where threads share syncs it returns the point
-    /// that [`end_fence`](Medium::end_fence) has to wait for; elsewhere it is the
-    /// whole fence, and there is nothing left to wait for.
+    /// The first half of a [`fence`](Medium::fence), for callers that have something to do in
+    /// between. On a medium whose threads share syncs, it returns the point that
+    /// [`end_fence`](Medium::end_fence) has to wait for. On other media it is the whole fence, and
+    /// there is nothing left to wait for.
     ///
-    /// Whatever is durable at a point, so is everything for which a thread had got
-    /// the same point or an earlier one.
+    /// When a point is durable, so is everything for which a thread had got the same point or an
+    /// earlier one.
     ///
     /// # Errors
     /// As for [`fence`](Medium::fence).
@@ -342,38 +335,35 @@ pub unsafe trait Medium: Send + Sync + Debug {
         if self.is_durable(point) { Ok(()) } else { self.fence() }
     }
 
-    /// A point after everything this thread wrote and flushed so far, for
-    /// callers that do not wait until it is durable.
+    /// Returns a point after everything that this thread wrote and flushed so far, for callers that
+    /// do not wait until it is durable.
     ///
-    /// The default suits media whose fences are cheap: it is a fence, and the
-    /// point's number counts the fences that are still missing. That is one
-    /// for ever if this fence failed.
+    /// The default suits media whose fences are cheap. It fences, and the point's number is how
+    /// many fences are still missing: 0, or 1 for ever if this fence failed.
     fn sync_point(&self) -> SyncPoint {
         SyncPoint::new(u64::from(self.fence().is_err()))
     }
 
-    /// Returns whether everything before `point` is durable by now, through
-    /// any fence or sync of any thread. It does not wait and starts nothing.
-    /// Once true it stays true. What was not durable when the medium failed
-    /// never becomes durable.
+    /// Returns whether everything before `point` is durable by now, through any fence or sync of
+    /// any thread. The call does not wait and starts nothing. Once true, the answer stays true.
+    /// What was not durable when the medium failed never becomes durable.
     fn is_durable(&self, point: SyncPoint) -> bool {
         point.number() == 0
     }
 
-    /// Says how the medium will be read from now on. It only changes how long
-    /// reads take, and bytes beyond `len()` are ignored. The default suits
-    /// media that have all bytes in memory: it does nothing.
+    /// Says how the medium will be read from now on. This only changes how long reads take. Bytes
+    /// beyond `len()` are ignored. The default does nothing, which suits media that have all bytes
+    /// in memory.
     fn advise(&self, reads: Reads) {
         let _ = reads;
     }
 
-    /// Gives up everything beyond the first `len` bytes, as far as the medium
-    /// can: [`len`](Medium::len) says afterwards what is left. A later
-    /// [`grow`](Medium::grow) brings zeros. The default gives up nothing.
+    /// Gives up everything beyond the first `len` bytes, as far as the medium can.
+    /// [`len`](Medium::len) returns afterwards what is left. A later [`grow`](Medium::grow) brings
+    /// zeros. The default gives up nothing.
     ///
-    /// The caller promises that no thread reads or writes there, now or before
-    /// it has grown the medium again. To a crash this is a discard: any part
-    /// of the old bytes may return.
+    /// The caller promises that no thread reads or writes there, now or before the medium has grown
+    /// again. To a crash, the call is a discard: any part of the old bytes may return.
     ///
     /// # Errors
     /// [`MediumError::Failed`] once the medium has failed, with nothing changed;
@@ -386,26 +376,22 @@ pub unsafe trait Medium: Send + Sync + Debug {
         Ok(())
     }
 
-    /// Gives the storage behind a range back to the system. `len` stays
-    /// as it is; the range then reads as zero, and must not be written until
-    /// [`restore`](Medium::restore).
+    /// Gives the storage behind a range back to the system. `len` stays as it is. The range then
+    /// reads as zero, and must not be written until [`restore`](Medium::restore).
     ///
-    /// To a crash a discard is a write of zeros that has been flushed: any part of
-    /// the old bytes may be lost at once, and until it is durable any part
-    /// may return. So the caller must no longer need the old bytes, and what
-    /// makes them dispensable must be durable before. What any thread writes
-    /// after [`restore`](Medium::restore) is younger than the zeros, which never
+    /// To a crash, a discard is a write of zeros that has been flushed. Any part of the old bytes
+    /// may be lost at once. Until the zeros are durable, any part may return. So the caller must no
+    /// longer need the old bytes, and the reason for that must be durable before the call. Whatever
+    /// a thread writes after [`restore`](Medium::restore) is newer than the zeros, which never
     /// replace it.
     ///
-    /// Where the system cannot take the storage back, the medium keeps it and
-    /// fills the range with zeros. In a file on a RAM disk, reading a
-    /// discarded page takes memory for it again.
+    /// If the system cannot take the storage back, the medium keeps it and fills the range with
+    /// zeros. In a file on a RAM disk, reading a discarded page takes memory for it again.
     ///
     /// # Errors
-    /// [`MediumError::OutOfRange`] beyond `len()`, and
-    /// [`MediumError::Failed`] once the medium has failed, with nothing
-    /// changed; [`MediumError::Io`] otherwise, when any part of the range may
-    /// read as zero. The medium still works then, and the call may be repeated.
+    /// [`MediumError::OutOfRange`] beyond `len()`, and [`MediumError::Failed`] once the medium has
+    /// failed, both with nothing changed; [`MediumError::Io`] otherwise. After `Io`, any part of
+    /// the range may read as zero. The medium still works, and the call may be repeated.
     ///
     /// # Panics
     /// If the range does not begin and end at multiples of `GROWTH_BYTES`.
@@ -414,15 +400,14 @@ pub unsafe trait Medium: Send + Sync + Debug {
     /// As for [`write`](Medium::write).
     unsafe fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError>;
 
-    /// Makes the system find storage for a range that was discarded, so that
-    /// it can be written again; it still reads as zero. May take as long as
-    /// growing by as much. What was not discarded may lose its contents.
+    /// Allocates storage for a range that was discarded, so that it can be written again. The range
+    /// still reads as zero. The call may take as long as growing by as much. A part that was not
+    /// discarded may lose its contents.
     ///
     /// # Errors
-    /// [`MediumError::Full`] on a full device and [`MediumError::Io`]: the
-    /// range is still discarded, and the medium still works.
-    /// [`MediumError::OutOfRange`] and [`MediumError::Failed`] as for
-    /// [`discard`](Medium::discard).
+    /// [`MediumError::Full`] on a full device, and [`MediumError::Io`]. The range is still
+    /// discarded then, and the medium still works. [`MediumError::OutOfRange`] and
+    /// [`MediumError::Failed`] as for [`discard`](Medium::discard).
     ///
     /// # Panics
     /// If the range does not begin and end at multiples of `GROWTH_BYTES`.
@@ -431,13 +416,13 @@ pub unsafe trait Medium: Send + Sync + Debug {
     /// As for [`write`](Medium::write).
     unsafe fn restore(&self, offset: u64, len: u64) -> Result<(), MediumError>;
 
-    /// Finds storage for the parts that have none, but for those in `except`, which are in
-    /// order. A copy of a file may have been made without its zeros, and a write to a hole
-    /// fails the medium when the device is full.
+    /// Allocates storage for the parts that have none, except those in `except`, which are in
+    /// ascending order. A file may be a copy that was made without its zeros. A write to a hole in
+    /// it fails the medium when the device is full.
     ///
     /// # Errors
-    /// [`MediumError::Full`] and [`MediumError::Io`]: some parts have none, and the medium
-    /// still works.
+    /// [`MediumError::Full`] and [`MediumError::Io`]. Some parts have no storage then, and the
+    /// medium still works.
     fn fill_holes(&self, _except: &[Range<u64>]) -> Result<(), MediumError> {
         Ok(())
     }
@@ -447,13 +432,13 @@ pub unsafe trait Medium: Send + Sync + Debug {
         MediumStatus::default()
     }
 
-    /// Removes the files and directories that opening this medium has made,
-    /// for a caller that could not make a database on it. Does nothing to what
-    /// was there before. The medium can only be dropped then.
+    /// Removes the files and directories that opening this medium has made, for a caller that could
+    /// not make a database on it. What was there before stays. After this call, the medium can only
+    /// be dropped.
     fn withdraw(&self) {}
 }
 
-/// What every medium offers on top of its own methods.
+/// Methods that every medium has in addition to those that it implements.
 pub trait MediumExt: Medium {
     /// The first byte of the mapping, see [`Facts::base`].
     fn base(&self) -> *const u8 {
@@ -470,7 +455,7 @@ pub trait MediumExt: Medium {
         self.status().stats
     }
 
-    /// Whether a write or sync has failed; the medium then only reads.
+    /// Whether a write or sync has failed. The medium can then only be read.
     fn is_failed(&self) -> bool {
         self.status().failure.is_some()
     }
@@ -488,7 +473,7 @@ pub trait MediumExt: Medium {
         }
     }
 
-    /// Writes bytes and flushes them: they are durable after the next fence.
+    /// Writes bytes and flushes them. They are durable after the next fence.
     ///
     /// # Errors
     /// Those of [`Medium::write`].
@@ -520,9 +505,8 @@ pub trait MediumExt: Medium {
         Ok(())
     }
 
-    /// Makes the system read bytes that will soon be used. If a mapped file
-    /// cannot be read, this call returns an error, where a load through the
-    /// mapping would end the process.
+    /// Makes the system read bytes that will soon be used. If a mapped file cannot be read, this
+    /// call returns an error, whereas a load through the mapping would end the process.
     ///
     /// # Errors
     /// [`MediumError::Unreadable`] with the place, and
@@ -535,15 +519,15 @@ pub trait MediumExt: Medium {
         }
     }
 
-    /// Whether bytes that [`check_readable`](Self::check_readable) refuses are zeros
-    /// all the same: a hole in a file that is in memory cannot be loaded from when
-    /// there is no more memory for the file.
+    /// Whether bytes that [`check_readable`](Self::check_readable) refuses are nevertheless zeros.
+    /// A hole in a file that is in memory cannot be loaded from when there is no more memory for
+    /// the file.
     fn is_hole(&self, offset: u64, len: u64) -> bool {
         self.facts().mapped.as_ref().is_some_and(|file| file.is_zero(offset, len))
     }
 
-    /// As [`Medium::grow`], and makes the system find memory for all of it
-    /// now rather than at its first use, which may take a while.
+    /// As [`Medium::grow`], and makes the system allocate memory for all of it now rather than at
+    /// its first use. This may take a while.
     ///
     /// # Errors
     /// Those of [`Medium::grow`].
@@ -559,8 +543,8 @@ pub trait MediumExt: Medium {
 
 impl<M: Medium + ?Sized> MediumExt for M {}
 
-/// Opens media of a kind that this library does not have. An engine takes it
-/// in place of one of its own kinds.
+/// Opens media of a kind that this library does not have. An engine takes a factory in place of one
+/// of its own kinds.
 pub trait MediumFactory: Send + Sync + Debug {
     /// Opens the medium in the directory `path`, or makes it as
     /// [`DirectoryOptions::create`] says. The medium must lock the directory,

@@ -68,6 +68,9 @@ impl Place {
 
     /// As [`Place::check`], unless that was done a moment ago.
     pub(crate) fn check_now_and_then(&self) -> io::Result<()> {
+        if process::id() != self.process {
+            return self.check();
+        }
         let (now, looked) = (self.began.elapsed().as_millis() as u64, self.looked.load(Ordering::Relaxed));
         if now < looked + BETWEEN.as_millis() as u64 {
             return Ok(());

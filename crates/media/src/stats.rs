@@ -1,4 +1,4 @@
-//! What a medium has done so far, counted without a shared cache line.
+//! Counters of what a medium has done so far. Counting touches no shared cache line.
 
 use std::ops::Sub;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use crate::shard::{self, ShardIndex};
 /// Defines the statistics once: a field for readers, and the counter behind it.
 macro_rules! statistics {
     ($($(#[doc = $doc:literal])+ $(#[serde($($serde:tt)+)])? $field:ident: $count:ident,)+) => {
-        /// Totals since the medium was opened. They only grow; subtract an earlier
-        /// reading to get what happened in between.
+        /// Totals since the medium was opened. They only grow. Subtract an earlier reading to get
+        /// what happened in between.
         #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
         #[cfg_attr(feature = "serde", derive(serde::Serialize))]
         #[non_exhaustive]
@@ -49,8 +49,8 @@ macro_rules! statistics {
 statistics! {
     /// Bytes given to `write`.
     bytes_written: BytesWritten,
-    /// Write units: 4 KiB pages touched on file, the device's units on an
-    /// emulated medium, 0 otherwise.
+    /// Units written: on a file, the 4 KiB pages touched; on an emulated medium, the units of the
+    /// emulated device; 0 otherwise.
     units_written: UnitsWritten,
     /// 64-byte lines handed to `flush` (persistent memory only).
     flushes: Flushes,
@@ -58,8 +58,8 @@ statistics! {
     fences: Fences,
     /// Syncs that reached the device (`fdatasync`), shared or not.
     syncs: Syncs,
-    /// Bytes that readers were charged for (emulated media only, and the
-    /// four below, too).
+    /// Bytes that readers were charged for. This and the next four are counted on emulated media
+    /// only.
     #[serde(skip_serializing_if = "is_zero")]
     bytes_read: BytesRead,
     /// Units that missed the estimated CPU cache.
@@ -68,10 +68,10 @@ statistics! {
     /// Picoseconds that the emulated device took for the units written.
     #[serde(rename = "device_write_seconds", serialize_with = "as_seconds", skip_serializing_if = "is_zero")]
     device_write_ps: DeviceWrite,
-    /// Picoseconds that threads waited for it in fences, busily.
+    /// Picoseconds that threads waited busily in fences for the emulated device.
     #[serde(rename = "write_wait_seconds", serialize_with = "as_seconds", skip_serializing_if = "is_zero")]
     write_wait_ps: WriteWait,
-    /// Picoseconds that threads waited for it because of reads, busily.
+    /// Picoseconds that threads waited busily in reads for the emulated device.
     #[serde(rename = "read_wait_seconds", serialize_with = "as_seconds", skip_serializing_if = "is_zero")]
     read_wait_ps: ReadWait,
     /// Bytes given to `discard`.

@@ -19,7 +19,7 @@ pub enum Kind {
     /// tuples. What a transaction writes reaches the memory once.
     Zen,
     /// [`Kind::Zen`] with the naive space management that it is compared with: the metadata of each slot that is
-    /// taken for a tuple, or given back, become durable in the memory by themselves.
+    /// taken for a tuple become durable in the memory by themselves.
     ZenNaive,
     /// Memory as more room for an in-memory database with a log: tuples are in DRAM or in volatile
     /// memory, each read of a tuple there writes its metadata, and what a transaction writes goes to a log.

@@ -75,7 +75,7 @@
 //!   the unit is in the write-combining buffer. Several looks at one tuple in a row count as one.
 //! - *foedus*: a new snapshot is written once for each byte that was logged, though FOEDUS writes whole
 //!   pages, and again no commit waits for its own. No page is ever written back when it is evicted.
-//! - *zen-naive*, which is Zen with another allocator: one line of metadata for each slot that is taken or given back, and no
+//! - *zen-naive*, which is Zen with another allocator: one line of metadata for each slot that is taken, and no
 //!   latency of its own for making it durable.
 //! - Copies in DRAM are charged DRAM's bandwidth for storing them and nothing for finding them.
 //!

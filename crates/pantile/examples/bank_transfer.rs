@@ -1,5 +1,5 @@
-//! Several threads transfer money between accounts. The sum of all balances
-//! stays the same, also for readers that run beside them.
+//! Several threads transfer money between accounts. The sum of all balances stays the same, and
+//! readers that run at the same time always see this sum.
 //!
 //! `cargo run -p pantile --example bank_transfer`
 

@@ -1,8 +1,9 @@
-//! A cache whose entries expire, and which forgets what was used least recently
-//! when it has grown too large. It survives a restart.
+//! A cache that survives a restart.
 //!
-//! Losing the newest entries in a power failure costs nothing here, so commits
-//! do not wait for the disk.
+//! Entries expire. When the cache has grown too large, the least recently used entries are removed.
+//!
+//! A power failure may lose the newest entries. That costs nothing here, so commits do not wait for
+//! the disk.
 //!
 //! `cargo run -p pantile --example cache`
 

@@ -1,7 +1,7 @@
-//! Counters that one thread per shard counts in, with many commits in flight.
+//! Several threads count in the same counters, each with many commits in flight.
 //!
-//! `commit` waits for the disk. `publish` does not: the commit is visible at
-//! once, and waiting for many of them later costs few syncs.
+//! `commit` waits for the disk. `publish` does not: the commit is visible at once, and the program
+//! waits for its durability later. Waiting for many commits later takes few syncs.
 //!
 //! `cargo run -p pantile --example counters`
 

@@ -1,8 +1,7 @@
 //! Finds any part of a word in texts, by groups of three letters (trigrams).
 //!
-//! A table maps each trigram to the notes that contain it. It changes in the
-//! transaction that changes the note, so a search never sees one without the
-//! other.
+//! A table maps each trigram to the notes that contain it. The transaction that changes a note also
+//! changes this table, so a search never sees one without the other.
 //!
 //! `cargo run -p pantile --example full_text`
 

@@ -1,8 +1,7 @@
 //! Many clients change one row, and every commit is durable before it returns.
 //!
-//! A row is locked only until its commit is published. The commits that follow
-//! each other on the row share syncs, and each returns when its own sync has
-//! ended.
+//! A row is locked only until its commit is published. Successive commits to the row share syncs.
+//! Each returns when its own sync has ended.
 //!
 //! `cargo run --release -p pantile --example hot_row [CLIENTS]`, on the disk of
 //! the working directory

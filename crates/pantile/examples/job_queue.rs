@@ -1,8 +1,10 @@
-//! A queue of jobs for several workers: every job is done at least once, one
-//! that fails is tried again later, and one that always fails is put aside.
+//! A job queue for several workers.
 //!
-//! A worker takes a job on lease. If the worker dies, the lease runs out and
-//! another worker takes the job.
+//! Every job is done at least once. A job that fails is tried again later, and a job that always
+//! fails is put aside.
+//!
+//! A worker takes a job with a lease. If the worker dies, the lease expires and another worker
+//! takes the job.
 //!
 //! `cargo run -p pantile --example job_queue`
 

@@ -1,5 +1,5 @@
-//! A leaderboard: the best players, the rank of one player, and the neighbours
-//! of that player, from one index.
+//! A leaderboard: one index gives the best players, the rank of a player, and the players just
+//! above and below.
 //!
 //! `cargo run -p pantile --example leaderboard`
 

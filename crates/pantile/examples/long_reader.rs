@@ -1,5 +1,7 @@
-//! A long report beside writers. It reads at a safe snapshot: it never waits,
-//! makes no writer fail, and sees the same moment from beginning to end.
+//! A long report while others write.
+//!
+//! It reads at a safe snapshot. So it never waits, makes no writer fail, and sees the same state
+//! from beginning to end.
 //!
 //! `cargo run -p pantile --example long_reader`
 

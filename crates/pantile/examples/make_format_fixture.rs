@@ -1,5 +1,5 @@
-//! Makes the stored database that the tests in `tests/engine/format` read. Run
-//! it when the format changes, and its version with it.
+//! Makes the stored database that the tests in `tests/engine/format` read. Run it when the format
+//! and its version change.
 //!
 //! `cargo run -p pantile --example make_format_fixture -- FILE` writes the
 //! database, without its zeros, to FILE.

@@ -1,8 +1,7 @@
-//! Three versions of one program, and databases of each of them.
+//! Three versions of one program, and databases that each of them has made.
 //!
-//! Every version carries all migrations so far. It brings a database of any
-//! earlier version up to date when it starts, and refuses one of a later
-//! version.
+//! Every version of the program has all migrations so far. When it starts, it brings a database of
+//! any earlier version up to date, and refuses a database of a later version.
 //!
 //! `cargo run -p pantile --example migrations`
 

@@ -1,8 +1,8 @@
-//! Edits by clients that were offline: a client saves what it has read long ago
-//! only if nobody has changed it since.
+//! Edits by clients that were offline: an edit is saved only if nobody has changed the row since
+//! the client read it.
 //!
-//! No transaction stays open while a person thinks. The row has a version
-//! number; who saves names the version that the edit began with.
+//! No transaction stays open while a person thinks. Instead the row has a version number. To save
+//! an edit, the client names the version that it has edited.
 //!
 //! `cargo run -p pantile --example offline_edits`
 

@@ -1,4 +1,4 @@
-//! A backup beside writers, and what it holds: one moment, whole transactions.
+//! A backup while others write. It holds the state of one moment, and only whole transactions.
 //!
 //! `cargo run -p pantile --example online_backup`
 

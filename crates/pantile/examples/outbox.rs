@@ -1,9 +1,11 @@
-//! An event log with an outbox: a change and the message about it are one
-//! transaction, and the messages reach others at least once, in order.
+//! An event log with an outbox.
 //!
-//! Sending cannot be a part of the transaction. So the message is stored with
-//! the change, sent afterwards, and noted as sent. A crash between the two
-//! sends it again; its number lets the receiver drop the second copy.
+//! A change and the message about it are written in one transaction. The messages reach others at
+//! least once, in order.
+//!
+//! Sending cannot be part of the transaction. So the message is stored with the change, sent
+//! afterwards, and then noted as sent. After a crash between sending and noting, the message is
+//! sent again. Its number lets the receiver drop the second copy.
 //!
 //! `cargo run -p pantile --example outbox`
 

@@ -1,6 +1,8 @@
-//! Readers beside writers that take their time. A reader sees everything that
-//! was acknowledged before it began, waits for nobody, and never fails. A long
-//! writer commits behind all readers that came meanwhile, at its first try.
+//! Readers beside a writer that runs for long.
+//!
+//! A reader sees everything that was acknowledged before it began, waits for nobody, and never
+//! fails. The long writer commits at its first try, at a later timestamp than all readers that
+//! began meanwhile.
 //!
 //! `cargo run -p pantile --example reader_beside_writers`
 

@@ -1,7 +1,7 @@
-//! Measurements over time. Old ones expire with one call per step.
+//! Measurements over time. Old ones are deleted in steps, with one call for each step.
 //!
-//! The primary key begins with the time, so what has expired is one range. An
-//! index that begins with the sensor answers questions about one sensor.
+//! The primary key begins with the time, so expired rows are one range of it. An index that begins
+//! with the sensor answers questions about one sensor.
 //!
 //! `cargo run -p pantile --example time_series`
 

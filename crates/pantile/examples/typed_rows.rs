@@ -1,5 +1,6 @@
-//! Rows as structs: a small shop whose orders are typed, with an error type of its own, beside code that reads the same
-//! table without the struct.
+//! Rows as structs, in a small shop with an error type of its own.
+//!
+//! Other code reads the same table without the struct.
 //!
 //! `cargo run -p pantile --example typed_rows --features derive`
 

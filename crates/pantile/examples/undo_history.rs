@@ -1,7 +1,7 @@
 //! A history of every change: who changed what, what it was before, and undo.
 //!
-//! The change and its record are one transaction. Undoing is a change, too, so
-//! it has a record and can be undone.
+//! A change and its record are written in one transaction. Undoing is also a change, so it has a
+//! record and can be undone.
 //!
 //! `cargo run -p pantile --example undo_history`
 

@@ -1,8 +1,8 @@
 //! A small web service: notes over HTTP, with nothing but the standard library.
 //! The example is its own client.
 //!
-//! Each connection has a thread, and the threads share one `Database`. A request
-//! is one transaction; the answer goes out when it is durable.
+//! Each connection has a thread, and the threads share one `Database`. A request is one
+//! transaction. The response is sent when the transaction is durable.
 //!
 //! `cargo run -p pantile --example web_service`
 

@@ -1,7 +1,9 @@
-//! Pantile is an embedded database for transactions. It is a library: it stores tables of typed rows, with primary keys
-//! and secondary indexes, in a directory that one process opens. Transactions are serializable by default, and a commit
-//! is durable when it returns. Every change makes a new version of a row, so long readers see one consistent state
-//! while others write. There is no log: each row is written once.
+//! Pantile is an embedded transactional storage engine.
+//!
+//! It is a library that stores tables of typed rows, with primary keys and secondary indexes, in a directory.
+//! Transactions are serializable by default, and a commit is durable when it returns. Every change creates a new
+//! version of a row, so long readers see one consistent state while others write. There is no log: each row is
+//! written once.
 //!
 //! ```
 //! use pantile::{Database, IndexDef, Range, TableDef, Type};
@@ -50,13 +52,14 @@
 //!
 //! 1. [`Database`] opens, creates tables and begins transactions. [`Options`] sets how it opens.
 //! 2. [`TableDef`], [`ColumnDef`], [`Type`] and [`IndexDef`] define a table. [`Table`] and [`Index`] are handles.
-//! 3. [`Transaction`] reads and writes. Rows are given as [`Value`]s and come back as [`Row`]s; [`Range`] says what to
-//!    scan.
-//! 4. [`Record`](trait@Record) and [`TypedTable`] make structs rows, with `#[derive(Record)]` and the feature `derive`.
-//! 5. [`Error`] and [`Conflict`] say what went wrong; [`TransactionError`] is an error of one's own.
+//! 3. [`Transaction`] reads and writes. It takes rows as [`Value`]s and returns them as [`Row`]s; a [`Range`] selects
+//!    which rows to scan.
+//! 4. [`Record`](trait@Record) and [`TypedTable`] read and write rows as structs, with `#[derive(Record)]` and the
+//!    feature `derive`.
+//! 5. [`Error`] and [`Conflict`] say what went wrong. Implement [`TransactionError`] for an error type of your own.
 //! 6. [`TransactionOptions`], [`Isolation`] and [`ConflictPolicy`] choose how one transaction runs.
-//! 7. [`tools`] checks the files of a closed database and reads damaged ones, [`stats`] has what a running one counts, [`media`] is for media
-//!    of other crates, and [`lab`] is for tests and measurements.
+//! 7. [`tools`] checks the files of a closed database and reads damaged ones. [`stats`] has the counters of a running
+//!    database. [`media`] is for media of other crates, and [`lab`] is for tests and measurements.
 //!
 //! # Durability
 //!
@@ -66,46 +69,53 @@
 //! | --- | --- | --- |
 //! | `Sync` (default) | when it is durable; concurrent commits share a sync | no acknowledged commit |
 //! | `Group` | the same; it may wait up to 500 µs for others to share its sync | no acknowledged commit |
-//! | `None` | before it is durable | the newest commits; a consistent earlier state is left, usually of the last second |
+//! | `None` | before it is durable | the newest commits, usually those of the last second; a consistent earlier state remains |
 //!
-//! `Group` gives the same guarantee as `Sync` and pays when many threads commit at once. A process that is killed loses
-//! no acknowledged commit under any of them, but for a database in DRAM, which ends with its last handle. If a sync fails,
-//! the database takes no more commits, and reads of what was durable go on ([`Error::MediumFailed`]).
+//! `Group` gives the same guarantee as `Sync`, and is worthwhile when many threads commit at once. With any of the
+//! three, a process that is killed loses no acknowledged commit. The exception is a database in DRAM, which ends with
+//! its last handle. If a sync fails, the database accepts no more commits, but what was durable can still be read
+//! ([`Error::MediumFailed`]).
 //!
 //! # Isolation
 //!
 //! Each transaction chooses its level ([`TransactionOptions::isolation`]). Levels can be mixed.
 //!
-//! | [`Isolation`] | reads show | lets through |
+//! | [`Isolation`] | reads show | permits |
 //! | --- | --- | --- |
-//! | `Serializable` (default) | the transaction's place in the order, which it gets when it begins | nothing: transactions are as if run one by one, in an order that agrees with real time |
+//! | `Serializable` (default) | the state at the transaction's timestamp, which it gets when it begins | no anomaly: transactions are as if run one by one, in an order that agrees with real time |
 //! | `Snapshot` | the same | write skew, also by phantoms, and the read-only anomaly |
-//! | `ReadCommitted` | the moment at which the statement began | these, and read skew and lost updates |
+//! | `ReadCommitted` | what is committed when the statement begins | the same, and read skew and lost updates |
 //!
 //! No level shows uncommitted data or half a commit. At read committed, [`Transaction::modify`] and
 //! [`Transaction::get_for_update`] prevent lost updates of a row. The file `docs/isolation.md` in the repository lists
 //! every anomaly with the test that shows it.
 //!
-//! A place in the order is not a moment. All that was acknowledged before a transaction began is before it, and no writer
-//! that begins later. A serializable writer that was open may still commit before it, and is seen then, unless the
-//! transaction has read what it writes. Only a safe snapshot shows a state that was complete when it began.
+//! A timestamp is a place in the serial order, not a moment. A serializable or snapshot transaction sees every commit
+//! that was acknowledged before it began, and no commit of a writer that began later. A serializable writer that was
+//! open when it began may still commit at an earlier timestamp. The transaction then sees that commit, unless it has
+//! already read something that the writer changes. Only a safe snapshot shows a state that was complete when it
+//! began.
 //!
 //! # Fresh reads and safe snapshots
 //!
-//! [`Database::begin_read`] sees every commit that was acknowledged before it, and may see a later one of a serializable
-//! writer that was open when it began. Its reads wait for nothing but a commit
-//! that is being made durable, and never conflict with others; an older writer may have to commit behind it, or to start
-//! again. [`Database::begin_safe_snapshot`] reads a state from before every writer that is running.
-//! Its reads never wait and never conflict with others, and no writer notices it. Take a fresh transaction to see
-//! what another has just committed, and a safe snapshot for long reports or where what is shown must not depend on when
-//! it is read.
+//! [`Database::begin_read`] sees every commit that was acknowledged before it. It may also see a later commit of a
+//! serializable writer that was open when it began. Its reads wait only for a commit that is being decided or made
+//! durable, and never conflict with others. They may force an older writer to commit at a later timestamp, or to
+//! start again.
+//!
+//! [`Database::begin_safe_snapshot`] reads a state from before every running writer. Its reads never wait and never
+//! conflict with others, and they do not affect writers.
+//!
+//! Use a fresh transaction to see what another has just committed. Use a safe snapshot for long reports, or where the
+//! result must not depend on when it is read.
 //!
 //! # Errors and trying again
 //!
 //! The message of an [`Error`] says what happened, what is still true and what to do. A call that failed has changed
 //! nothing, unless its message says otherwise. [`Error::is_retryable`] returns whether the whole transaction can
-//! succeed when it runs again. [`Database::run`] does that by itself, so its closure may run several times; [`Retry`]
-//! does it for a loop of your own. [`ConflictPolicy`] says how long a call waits for a lock: a second by default.
+//! succeed when it runs again. [`Database::run`] runs it again by itself, so its closure may run several times.
+//! [`Retry`] does so for a loop of your own. [`ConflictPolicy`] says how long a call waits for a lock: a second by
+//! default.
 //!
 //! # Medium
 //!
@@ -118,12 +128,11 @@
 //!
 //! # Space
 //!
-//! Old versions are garbage once no transaction can see them. The collector frees them in whole blocks, a little after
-//! each commit, and gives empty space back to the system. What keeps garbage is a transaction that stays open: while it
-//! runs, every version that it may read stays, and 16 to 64 bytes of memory for each row that is changed beside it, however
-//! often.
-//! [`GcOptions`] sets how eagerly the collector works, [`Options::max_bytes`] limits the medium, and
-//! [`Database::stats`] counts what is live, obsolete and free.
+//! Old versions are garbage once no transaction can see them. The collector frees them in whole blocks, a little
+//! after each commit, and gives empty space back to the system. An open transaction holds garbage back: while it
+//! runs, every version that it may read stays. It also holds back 16 to 64 bytes of memory for each row that others
+//! change meanwhile, however often they change it. [`GcOptions`] sets how eagerly the collector works,
+//! [`Options::max_bytes`] limits the medium, and [`Database::stats`] counts what is live, obsolete and free.
 //!
 //! # Limits
 //!
@@ -131,7 +140,7 @@
 //! | --- | --- |
 //! | transactions open at once | 1,024, of which 960 may write |
 //! | rows written by one transaction | 16,777,215, pieces of values out of line included |
-//! | row in line; longer values move out of line | 65,535 bytes |
+//! | row, without its values out of line (long values move there) | 65,535 bytes |
 //! | value out of line | 4 GB |
 //! | index key, encoded | 3,064 bytes |
 //! | rows of a table | 2^40 |
@@ -144,11 +153,11 @@
 //!
 //! # Threads and processes
 //!
-//! [`Database`], [`Table`] and [`Index`] are handles: cloning them is cheap, and any number of threads can use them. A
-//! [`Transaction`] can move to another thread, but one thread uses it at a time. One process at a time opens a
-//! database to write, once; a second opening fails with [`Error::AlreadyOpen`]. Beside it, or without it, any number of
-//! processes can open the database to read it ([`Database::open_read_only`]). A process that forks must not use it in
-//! the child.
+//! [`Database`], [`Table`] and [`Index`] are handles: cloning them is cheap, and any number of threads can use them.
+//! A [`Transaction`] can move to another thread, but one thread uses it at a time. Only one process at a time can
+//! open a database to write, and only once; a second opening fails with [`Error::AlreadyOpen`]. Any number of
+//! processes can open the database to read it, with or without a process that writes ([`Database::open_read_only`]).
+//! After a fork, the child process must not use it.
 //!
 //! ```
 //! # use pantile::*;
@@ -159,7 +168,7 @@
 //!
 //! # Platform and features
 //!
-//! Linux on x86-64 is what is tested. These features are off by default:
+//! Pantile is tested on Linux on x86-64. These features are off by default:
 //!
 //! | feature | adds |
 //! | --- | --- |
@@ -171,10 +180,10 @@
 //!
 //! # More to read
 //!
-//! In the repository: `docs/guide` for a guide in the order of a user's questions, `crates/pantile/examples` for whole
-//! programs, `docs/design.md` for why it is correct, `docs/isolation.md` for isolation and conflicts, `docs/rows.md` for
-//! values, structs and conversions, `docs/format.md` for the bytes on the medium, and
-//! `docs/architecture.md` for the code.
+//! In the repository, `docs/guide` is a guide in the order of a user's questions, and `crates/pantile/examples` has
+//! whole programs. `docs/design.md` explains why the engine is correct, `docs/isolation.md` isolation and conflicts,
+//! `docs/rows.md` values, structs and conversions, `docs/format.md` the bytes on the medium, and
+//! `docs/architecture.md` the code.
 
 mod api;
 mod engine;
@@ -182,7 +191,7 @@ pub mod tools;
 mod transactions;
 mod types;
 
-/// What code that `#[derive(Record)]` writes calls.
+/// What the code generated by `#[derive(Record)]` calls.
 #[doc(hidden)]
 pub mod derived {
     pub use crate::types::derived::*;
@@ -207,6 +216,7 @@ pub use types::columns::ColumnRef;
 pub use types::error::{Conflict, Error, Holding, Result};
 pub use types::exclusive_stage::ExclusiveStage;
 pub use types::from_value::{FromValue, Misfit};
+pub use types::index_progress::IndexProgress;
 pub use types::isolation::Isolation;
 pub use types::options::{MediumKind, Options, Progress, RecoveryStep};
 pub use types::owned_value::OwnedValue;
@@ -234,7 +244,7 @@ pub use types::value::{Decimal, Micros, ParseDecimalError, Value};
 /// # Ok::<(), Error>(())
 /// ```
 pub use pantile_base::Timestamp;
-/// When a commit returns, and what a power failure can take then.
+/// When a commit returns, and what a power failure can then lose.
 ///
 /// ```
 /// # let dir = tempfile::tempdir().unwrap();
@@ -264,7 +274,7 @@ pub use stats::Stats;
 #[doc(no_inline)]
 pub use tools::{BackupOptions, CheckOptions, check, inspect, restore, salvage};
 
-/// What a database counts and measures.
+/// Counters and measurements of a database.
 ///
 /// ```
 /// use pantile::{Database, Stats, stats::{Chains, CollectorStats, MediumStats, Recovery, TableSpace}};
@@ -304,9 +314,9 @@ pub mod stats {
 
 /// The medium beneath a database, and media of other crates.
 ///
-/// An application needs none of this. A crate that offers a medium implements
-/// [`MediumFactory`](media::MediumFactory) and the unsafe trait [`Medium`] with the crate `pantile-media`, which has
-/// the parts that media are made of. [`Options::custom_medium`] takes the factory.
+/// An application needs none of this. A crate that offers a medium depends on the crate `pantile-media`, which has
+/// the parts that media are made of. It implements [`MediumFactory`](media::MediumFactory) and the unsafe trait
+/// [`Medium`]. [`Options::custom_medium`] takes the factory.
 ///
 /// ```
 /// use std::path::Path;
@@ -334,8 +344,10 @@ pub mod media {
     pub use pantile_media::{Facts, Medium, MediumExt, MediumFactory};
 }
 
-/// For tests and measurements: time that a program controls, where timestamps
-/// come from, the entries of indexes, and the medium beneath a database.
+/// Tools for tests and measurements.
+///
+/// They are time that a program controls, the source of timestamps, the entries of indexes, and the medium beneath a
+/// database.
 ///
 /// ```
 /// use std::time::Duration;

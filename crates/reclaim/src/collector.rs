@@ -16,9 +16,9 @@ pub struct Description {
 
 /// Which collector frees the space of versions that no transaction can see.
 ///
-/// This is a handle to a [`Description`]. A crate with a collector of its own
-/// makes a constant of this type, which can be given to the engine like those
-/// below. Two handles are equal if their names are equal.
+/// This is a handle to a [`Description`]. A crate with a collector of its own defines a constant of
+/// this type, which can be given to the engine like the constants below. Two handles are equal if
+/// their names are equal.
 ///
 /// ```
 /// use pantile_reclaim::Collector;
@@ -36,8 +36,8 @@ impl Collector {
         build: |options, shards| Box::new(TbCollect::new(options, shards)),
     });
 
-    /// TB-Collect as it was published: every update of a version writes the
-    /// header of its block to the medium.
+    /// TB-Collect as it was published. Every update of a version writes the header of its block to
+    /// the medium.
     pub const TB_COLLECT_EAGER: Self = Self::new(&Description {
         name: "tb-collect-eager",
         about: "tb-collect as published, with a block header written for each update",

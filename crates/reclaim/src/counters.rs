@@ -1,5 +1,4 @@
-//! What a collector has done: its counters, and the statistics that are read
-//! from them.
+//! The counters of a collector, and the statistics that are read from them.
 
 use std::time::Duration;
 
@@ -12,8 +11,7 @@ macro_rules! statistics {
         maxima { $($(#[doc = $maximum_doc:literal])+ $maximum:ident,)+ }
         gauges { $($(#[doc = $gauge_doc:literal])+ $gauge:ident,)+ }
     ) => {
-        /// What a collector has done since the database was opened, and what is
-        /// waiting.
+        /// What a collector has done since the database was opened, and what is waiting now.
         #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
         #[cfg_attr(feature = "serde", derive(serde::Serialize))]
         #[non_exhaustive]
@@ -24,8 +22,8 @@ macro_rules! statistics {
         }
 
         impl CollectorStats {
-            /// What happened after `earlier` was read: counters as differences,
-            /// all other values as they are now.
+            /// What happened after `earlier` was read. Counters are differences; all other values
+            /// are as they are now.
             #[must_use]
             pub fn since(&self, earlier: &Self) -> Self {
                 Self { $($counter: self.$counter.saturating_sub(earlier.$counter),)+ ..*self }
@@ -58,30 +56,26 @@ statistics! {
     counters {
         /// Blocks freed.
         blocks_reclaimed,
-        /// The part of `blocks_reclaimed` that was bypassed by a transaction
-        /// that had begun before the blocks and still ran (TB-Collect 4.4,
-        /// second case).
+        /// The part of `blocks_reclaimed` that was bypassed: no transaction could see into the
+        /// block, although one that had begun before it still ran (TB-Collect 4.4, second case).
         #[serde(rename = "blocks_passed_over")]
         blocks_bypassed,
-        /// The part of `blocks_reclaimed` that was compacted because space was
-        /// short, before theta of the block had been superseded.
+        /// The part of `blocks_reclaimed` that was compacted to save space: the share theta of the
+        /// block had not been superseded yet.
         blocks_compacted,
         /// Old versions whose space was freed.
         versions_reclaimed,
         /// Live versions copied out of blocks.
         survivors_relocated,
-        /// Versions visited by following a chain, including visits by a
-        /// background thread.
+        /// Versions visited while following a chain, visits by a background thread included.
         versions_traversed,
-        /// Tombstones that were found to hide nothing any more.
+        /// Tombstones dropped because they hid nothing any more.
         tombstones_dropped,
-        /// Tiles that were dropped because every version of their block is
-        /// visible to all transactions.
+        /// Tiles dropped because all versions of their blocks were visible to every transaction.
         tiles_dropped,
         /// Block headers written to the medium.
         headers_written,
-        /// Number of times that a committing thread did some of the collector's
-        /// work.
+        /// How many times a committing thread did some of the collector's work.
         steps,
     }
     maxima {
@@ -89,28 +83,26 @@ statistics! {
         pause_us_max,
     }
     gauges {
-        /// Waiting now in `gc_pending_queue`s: blocks that are mostly obsolete.
+        /// Blocks in `gc_pending_queue`s now: mostly superseded, but a transaction may still see
+        /// the superseded versions.
         pending_blocks,
-        /// Waiting now in `local_gc_queue`s: blocks that no transaction can see
-        /// into.
+        /// Blocks in `local_gc_queue`s now: no transaction can see into them.
         queued_blocks,
-        /// Now in `local_gc_queue_frozen`s: blocks being emptied and freed.
+        /// Blocks in `local_gc_queue_frozen`s now: they are being emptied and freed.
         frozen_blocks,
-        /// Waiting now in `long_tx_gc_queue`s: blocks that a long transaction bypasses.
+        /// Blocks in `long_tx_gc_queue`s now: a long transaction bypasses them.
         long_tx_blocks,
-        /// Orphaned tiles that are kept now for chains that long transactions
-        /// walk.
+        /// Orphaned tiles that are kept now, for chains that long transactions walk.
         kept_tiles,
-        /// Blocks that a `local_gc_queue` may hold at present before it is
-        /// processed.
+        /// How many blocks of the mean size the `local_gc_queue`s may now hold together before they
+        /// are processed.
         queue_capacity,
-        /// Old versions that wait one by one, in the lists of collectors that
-        /// free versions instead of blocks.
+        /// Old versions that wait now one by one, in a collector that frees versions instead of
+        /// blocks.
         waiting_versions,
-        /// DRAM of everything that waits, in bytes.
+        /// Bytes of DRAM that the entries of `waiting_versions` take.
         queue_bytes,
-        /// Deleted tuples whose tombstones wait now until they hide nothing any
-        /// more.
+        /// Deleted tuples whose tombstones wait now, until they hide nothing any more.
         waiting_tombstones,
     }
 }

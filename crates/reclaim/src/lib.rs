@@ -1,11 +1,11 @@
-//! A part of the database Pantile; applications use the crate `pantile`. It
-//! holds reclamation: how the space of versions that no transaction can see is
-//! reused.
+//! Garbage collection: how the space of versions that no transaction can see is reused.
 //!
-//! Every collector implements one trait, [`Reclaimer`]. The engine reports to
-//! the collector what a commit has superseded, and calls it after each commit.
-//! The collector decides what to free. No collector can lose data: the store
-//! frees a block only if everything in it has a durable successor or copy.
+//! This crate is a part of the database Pantile; applications use the crate `pantile`.
+//!
+//! Every collector implements one trait, [`Reclaimer`]. The engine reports to the collector which
+//! versions a commit has superseded, and calls it after each commit. The collector decides what to
+//! free. No collector can lose data: the store frees a block only if everything in it has a durable
+//! successor or copy.
 //!
 //! This crate contains TB-Collect, which is the default, and `none`, which
 //! frees nothing. Other crates add collectors as constants of the type
@@ -160,14 +160,15 @@ impl Debt {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Compaction {
-    /// Blocks that have something obsolete in them or are being emptied.
+    /// Blocks that are still to be emptied or are being emptied: blocks with obsolete contents, and
+    /// blocks whose contents fit into free blocks further down.
     pub blocks_left: u64,
-    /// Their bytes.
+    /// The bytes of these blocks, without those that are already queued to be emptied.
     pub bytes_left: u64,
-    /// Whether empty chunks are on their way back to the system.
+    /// Whether empty chunks are still to be given back to the system.
     pub is_returning: bool,
-    /// Whether nothing more can be done for now: running transactions see what is
-    /// left, or the collector is one that moves nothing together.
+    /// Whether nothing more can be done for now. Either running transactions see what is left, or
+    /// the collector is one that does not move contents together.
     pub is_held: bool,
 }
 

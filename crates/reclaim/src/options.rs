@@ -1,38 +1,36 @@
 use std::time::Duration;
 
-/// How a collector works.
+/// Settings of a collector.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct GcOptions {
-    /// Share of a block's contents, from 0.5 to 1, that must be superseded
-    /// before the block is reclaimed although space is not short (theta,
-    /// TB-Collect 4.3: 0.9).
+    /// The share of a block's contents that must be superseded before the block is reclaimed even
+    /// though space is not short. From 0.5 to 1 (theta, TB-Collect 4.3: 0.9).
     pub theta: f64,
-    /// Share of the data, from 0 to 1, that blocks waiting to be reclaimed may
-    /// hold in all (TB-Collect 4.3: 0.15).
+    /// The share of the data that all blocks waiting to be reclaimed may hold together. From 0 to 1
+    /// (TB-Collect 4.3: 0.15).
     pub queue_share: f64,
-    /// Bytes of the medium that may be taken for each live byte, besides
-    /// 16 MB. From 1 to 1,000. With [`Pacing::Adaptive`] the collector keeps to it:
-    /// what a burst of updates takes beyond is given back within two seconds,
-    /// unless a running transaction needs it. While little is updated, the 16 MB
-    /// shrink to 1 MB and what is kept ready.
+    /// How many bytes of the medium may be taken for each live byte, in addition to 16 MB. From 1
+    /// to 1,000.
     ///
-    /// Less space costs more writes. Under updates all over the data each byte
-    /// written causes 0.23 bytes of copies at 2 (the default), 0.59 at 1.5, and
-    /// 1.27 at 1.25. Below 1.06 the collector does as if it were 1.06.
+    /// With [`Pacing::Adaptive`] the collector keeps to this target. If a burst of updates takes
+    /// more, the excess is given back within two seconds, unless a running transaction needs it.
+    /// While little is updated, the 16 MB shrink to 1 MB and what is kept ready.
+    ///
+    /// Less space costs more writes. If updates are spread over all the data, each byte written
+    /// causes 0.23 bytes of copies at 2 (the default), 0.59 at 1.5, and 1.27 at 1.25. A target
+    /// below 1.06 works as if it were 1.06.
     pub space_target: f64,
     /// Length of an epoch (TB-Collect 4.2: 40 ms).
     pub epoch: Duration,
-    /// When the queues are processed.
+    /// When the collector processes its queues.
     pub pacing: Pacing,
-    /// Whether blocks that a long transaction bypasses are reclaimed while it
-    /// runs (TB-Collect 4.4, second case).
+    /// Whether blocks that a long transaction bypasses are reclaimed while it runs (TB-Collect 4.4,
+    /// second case).
     pub bypass: bool,
-    /// How often the background thread of a collector that has one runs
-    /// (Steam, Table 4: 1 ms).
+    /// How often the background thread runs, in a collector that has one (Steam, Table 4: 1 ms).
     pub interval: Duration,
-    /// The number of commits after which a collector that counts commits may
-    /// begin an epoch; `None` for the published number (Steam, Table 4: 100, or
-    /// 1 for ERMIA).
+    /// After how many commits a new epoch may begin, in a collector that counts commits. `None` is
+    /// the published number (Steam, Table 4: 100, or 1 for ERMIA).
     pub epoch_commits: Option<u64>,
 }
 
@@ -52,8 +50,8 @@ impl Default for GcOptions {
 }
 
 impl GcOptions {
-    /// The published values and nothing else: blocks wait in queues that hold a
-    /// fixed share of the data (TB-Collect 4.3), whatever space they take.
+    /// The published values only. Blocks wait in queues that hold a fixed share of the data
+    /// (TB-Collect 4.3), no matter how much space they take.
     pub fn published() -> Self {
         Self { pacing: Pacing::Fixed, ..Self::default() }
     }
@@ -61,7 +59,7 @@ impl GcOptions {
     /// Checks the options.
     ///
     /// # Errors
-    /// A sentence that names the wrong option and the values that it can have.
+    /// A sentence that names the wrong option and its valid range.
     pub fn check(&self) -> Result<(), String> {
         if !(0.5..=1.0).contains(&self.theta) {
             return Err(format!("theta is {}; it can be from 0.5 to 1", self.theta));
@@ -89,11 +87,10 @@ impl GcOptions {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum Pacing {
-    /// When they hold their share of the data (TB-Collect 4.3).
+    /// When the queues hold their share of the data (TB-Collect 4.3).
     Fixed,
-    /// Sooner the longer chains grow, the faster data is written and the less
-    /// space is left, and so that the space target is kept (TB-Collect 6.2
-    /// leaves this for future work).
+    /// Earlier than `Fixed`, as chains grow longer, as data is written faster, and as less space is
+    /// left. The space target is also kept. (TB-Collect 6.2 leaves this for future work.)
     #[default]
     Adaptive,
 }

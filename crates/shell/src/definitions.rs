@@ -63,7 +63,11 @@ fn create_index(session: &Session<'_>, words: &[Word], out: &mut dyn Write) -> R
     }
     let columns = std::iter::once(first).chain(more).map(|word| word.text.as_str());
     let make = if is_unique { IndexDef::unique } else { IndexDef::new };
-    session.db.create_index(&session.db.table(&table.text)?, make(name.text.as_str(), columns))?;
+    let (table, def) = (session.db.table(&table.text)?, make(name.text.as_str(), columns));
+    session.db.create_index_with(&table, def, |_| session.go_on()).map_err(|error| match error {
+        pantile::Error::Cancelled => Error::Interrupted,
+        error => error.into(),
+    })?;
     Ok(writeln!(out, "created")?)
 }
 

@@ -72,7 +72,7 @@ impl fmt::Display for Error {
             Error::Load(error) => error.fmt(f),
             Error::Write(error) => write!(f, "cannot print: {error}"),
             Error::Read { from, source } => write!(f, "cannot read {from}: {source}"),
-            Error::Interrupted => f.write_str("interrupted; nothing was changed"),
+            Error::Interrupted => f.write_str("interrupted; this command changed nothing"),
             Error::Script { file, line, cause } => write!(f, "{file}, line {line}: {cause}"),
         }
     }

@@ -1,11 +1,11 @@
 //! Commands that read and change rows.
 
 use std::fs::{self, File};
-use std::io::{BufReader, Write};
+use std::io::{self, BufReader, Write};
 use std::path::Path;
 
 use pantile::{ColumnDef, OwnedValue, Range, Table, Transaction, Value};
-use pantile_transfer::{Dump, Format, Load};
+use pantile_transfer::{Dump, Format, Load, Progress};
 
 use crate::error::Error;
 use crate::print::Printer;
@@ -161,12 +161,24 @@ fn borrowed(values: &[OwnedValue]) -> Vec<Value<'_>> {
     values.iter().map(OwnedValue::as_value).collect()
 }
 
-/// `dump T FILE`.
+/// `dump T FILE`. The file has its name when it is whole.
 pub fn dump(session: &Session<'_>, words: &[Word], out: &mut dyn Write) -> Result<(), Error> {
     let (table, file, format) = transfer(session, words, "dump")?;
     let cannot_write = |source| pantile_transfer::Error::Write { to: file.to_owned(), source };
-    let to = File::create_new(file).map_err(cannot_write)?;
-    let dumped = Dump::of_tables(session.db, &[table]).and_then(|dump| dump.write_rows(table, format, &to));
+    if Path::new(file).symlink_metadata().is_ok() {
+        let exists = io::Error::new(io::ErrorKind::AlreadyExists, "File exists; name one that does not");
+        return Err(cannot_write(exists).into());
+    }
+    let part = format!("{file}.part");
+    let to = File::create_new(&part)
+        .map_err(|source| pantile_transfer::Error::Write { to: part.clone(), source })?;
+    let go_on = |_: &Progress<'_>| session.go_on();
+    let dump = Dump::of_tables(session.db, &[table]);
+    let dumped = dump.and_then(|dump| dump.progress(&go_on).write_rows(table, format, &to));
+    let dumped = dumped.and_then(|dumped| {
+        to.sync_all().and_then(|()| fs::rename(&part, file)).map_err(cannot_write)?;
+        Ok(dumped)
+    });
     // It was given no name, only an output.
     let dumped = dumped.map_err(|error| match error {
         pantile_transfer::Error::Write { source, .. } => cannot_write(source),
@@ -174,7 +186,7 @@ pub fn dump(session: &Session<'_>, words: &[Word], out: &mut dyn Write) -> Resul
     });
     if dumped.is_err() {
         // Best effort: what is there is not the whole table.
-        let _ = fs::remove_file(file);
+        let _ = fs::remove_file(&part);
     }
     Ok(writeln!(out, "{} rows written to {file}", dumped?.rows)?)
 }
@@ -184,7 +196,8 @@ pub fn load(session: &Session<'_>, words: &[Word], out: &mut dyn Write) -> Resul
     let (table, file, format) = transfer(session, words, "load")?;
     let cannot_read = |source| Error::Read { from: file.to_owned(), source };
     let from = BufReader::new(File::open(file).map_err(cannot_read)?);
-    let loaded = Load::new(session.db).rows(table, format, from)?;
+    let go_on = |_: &Progress<'_>| session.go_on();
+    let loaded = Load::new(session.db).progress(&go_on).rows(table, format, from)?;
     Ok(writeln!(out, "{} rows loaded from {file}", loaded.rows)?)
 }
 
@@ -207,4 +220,44 @@ fn transfer<'w>(
         _ => return Err(Error::command("the file's name ends in .csv or .jsonl, and says the format")),
     };
     Ok((&table.text, &file.text, format))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use pantile::{Database, MediumKind, Options, TableDef, Type};
+
+    use super::*;
+    use crate::print::Mode;
+    use crate::words::split;
+
+    fn rows(db: &Database) -> u64 {
+        let table = db.table("n").expect("the table");
+        db.begin_read().expect("a transaction").count(&table, Range::all()).expect("a count")
+    }
+
+    /// Ctrl-C while it works.
+    #[test]
+    fn a_stop_ends_a_transfer_and_leaves_no_file() {
+        let db = Options::new().medium(MediumKind::Dram).open("unused").expect("memory");
+        let def = TableDef::new("n").column("id", Type::U64).primary_key(["id"]);
+        let table = db.create_table(def).expect("a table");
+        db.run(|txn| (0..10u64).try_for_each(|id| txn.insert(&table, &[id.into()]))).expect("rows");
+        let dir = tempfile::tempdir().expect("a directory");
+        let words = split(&format!("n {}", dir.path().join("n.csv").display())).expect("words");
+        let stop = AtomicBool::new(true);
+        let session = Session { db: &db, txn: None, mode: Mode::Table, stop: &stop };
+        let dumped = dump(&session, &words, &mut Vec::new());
+        assert!(matches!(dumped, Err(Error::Dump(pantile_transfer::Error::Interrupted))));
+        assert_eq!(dir.path().read_dir().expect("a directory").count(), 0);
+        dump(&session, &words, &mut Vec::new()).expect("the stop was for the first one");
+        assert_eq!(dir.path().read_dir().expect("a directory").count(), 1);
+        db.run(|txn| (0..10u64).try_for_each(|id| txn.delete(&table, &[id.into()]).map(drop))).expect("none");
+        stop.store(true, Ordering::Relaxed);
+        assert!(matches!(load(&session, &words, &mut Vec::new()), Err(Error::Load(_))));
+        assert_eq!(rows(&db), 0);
+        load(&session, &words, &mut Vec::new()).expect("a load");
+        assert_eq!(rows(&db), 10);
+    }
 }

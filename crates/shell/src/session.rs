@@ -1,5 +1,6 @@
 //! What commands work with: the database, the open transaction, and how rows are printed.
 
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use pantile::{Database, Transaction};
@@ -32,6 +33,14 @@ impl Session<'_> {
         match &mut self.txn {
             Some(txn) => Ok(action(txn)?),
             None => Ok(self.db.run(action)?),
+        }
+    }
+
+    /// What long work is told that asks whether to go on.
+    pub fn go_on(&self) -> ControlFlow<()> {
+        match self.check_stop() {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(_) => ControlFlow::Break(()),
         }
     }
 

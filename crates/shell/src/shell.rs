@@ -66,6 +66,7 @@ impl<'s> Shell<'s> {
         if line.is_empty() || line.starts_with('#') {
             return Ok(Flow::Continue);
         }
+        self.session.check_stop()?;
         let began = Instant::now();
         let flow = self.command(line, out)?;
         if self.timing {
@@ -83,7 +84,6 @@ impl<'s> Shell<'s> {
         for (line, at) in from.lines().zip(1..) {
             let line = line.map_err(|source| Error::Read { from: name.to_owned(), source })?;
             let failed = |cause| Error::Script { file: name.to_owned(), line: at, cause: Box::new(cause) };
-            self.session.check_stop()?;
             if self.run(&line, out).map_err(failed)? == Flow::Quit {
                 return Ok(Flow::Quit);
             }

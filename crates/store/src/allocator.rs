@@ -1,6 +1,6 @@
-//! Which blocks are free. Kept in DRAM only: descriptors on the medium say
-//! which blocks are in use, so taking or freeing a content costs no persist
-//! operation at all (Zen 3.4).
+//! The allocator: which blocks are free. This is kept in DRAM only. Descriptors on the medium say
+//! which blocks are in use, so allocating or freeing a content costs no persist operation at all
+//! (Zen 3.4).
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 

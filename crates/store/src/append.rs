@@ -1,9 +1,8 @@
 //! Appending: how contents reach the medium.
 //!
-//! A stream holds one open block per lane. A thread takes any
-//! free stream for the duration of its append. So nothing grows with the number
-//! of threads that ever ran (T19), and the contents of concurrent commits lie
-//! densely.
+//! A stream holds one open block per lane. A thread takes any free stream for the duration of its
+//! append. So nothing grows with the number of threads that ever ran (T19), and the contents of
+//! concurrent commits lie densely.
 
 use std::ops::DerefMut;
 

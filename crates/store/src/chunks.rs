@@ -1,8 +1,8 @@
 //! Chunks: taking them, dividing them, and giving them back.
 //!
-//! Some space is held in reserve, since collecting needs space to make space
-//! (T14). Writers are refused while there is still room for deletes, and
-//! deletes while there is still room for the collector.
+//! Some space is held in reserve, because collecting takes space before it frees space (T14).
+//! Writers are refused while there is still room for deletes, and deletes while there is still room
+//! for the collector.
 
 use pantile_base::control::{Control, is_removed};
 use pantile_base::limits::{CHUNK_BYTES, GROWTH_BYTES, HEAD_BYTES};
@@ -496,6 +496,16 @@ impl Store {
     /// `tail` by the free blocks at the end of the last one that is. Those may
     /// soon be taken again.
     pub(crate) fn shorten(&self, allocator: &mut Allocator, tail: bool) -> Result<(), MediumError> {
+        self.shorten_after(allocator, tail, || Ok(()))
+    }
+
+    /// The same, after `before` if the medium becomes shorter.
+    pub(crate) fn shorten_after(
+        &self,
+        allocator: &mut Allocator,
+        tail: bool,
+        before: impl FnOnce() -> Result<(), MediumError>,
+    ) -> Result<(), MediumError> {
         // A process that looks behind the end of a file does not live on.
         let held = self.holds.look();
         if held.is_scanned() {
@@ -516,6 +526,9 @@ impl Store {
         let end = end.max(start_of(next.max(1) - 1) + CHUNK_HEADER_BYTES as u64);
         let Reserve { bytes, chunks, .. } = self.wanted_reserve(allocator);
         let reserved = if chunks > 0 { (u64::from(next) + chunks) * CHUNK_BYTES } else { end + bytes };
+        if reserved < self.medium.len() {
+            before()?;
+        }
         // Also if the system refuses to shorten the file: nothing lies there any more.
         let shrunk = self.medium.shrink(reserved);
         // Only what is gone can be forgotten: the rest may have no space behind

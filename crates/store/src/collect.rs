@@ -1,6 +1,6 @@
-//! What collectors do to blocks. A collector chooses the blocks. The code here
-//! decides what is allowed, from the contents and from what is durable, so that
-//! a bad policy costs space and never a row.
+//! Operations of collectors on blocks. A collector chooses the blocks. The code here decides what
+//! is allowed, from the contents and from what is durable, so a bad policy costs space and never a
+//! row.
 
 use pantile_base::control::{Control, is_removed};
 use pantile_base::sync::atomic::Ordering;

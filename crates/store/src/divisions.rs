@@ -1,10 +1,9 @@
-//! Divisions of chunks that have been taken apart while links of their blocks
-//! are kept.
+//! How chunks were divided into blocks before they were taken apart, as long as links of these
+//! blocks are kept.
 //!
-//! A chunk whose blocks are all free goes back to the system although a long
-//! transaction may still walk along links that were kept of its blocks. A link
-//! names a place by its offset. Which block that was, and where in the block,
-//! follows from the division of that time.
+//! A chunk goes back to the system when all its blocks are free. A long transaction may still walk
+//! along links that were kept of these blocks. A link names a place by its offset. The division
+//! that the chunk had at that time says which block the place was in, and where in the block.
 
 use std::collections::HashMap;
 

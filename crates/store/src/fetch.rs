@@ -1,10 +1,9 @@
-//! Reading ahead of use, on a medium that is larger than memory.
+//! Prefetching, on a medium that is larger than memory.
 //!
-//! A load from a page that is not in memory waits for the device. The system
-//! reads one page at a time, since what lies around a row is rarely wanted
-//! (`Reads::AtRandom`). So the store says what it is about to read where that
-//! is more than a page: contents that lie across two pages, rows of several
-//! keys, survivors of a block.
+//! A load from a page that is not in memory waits for the device. The system reads one page at a
+//! time, because the bytes around a row are rarely wanted (`Reads::AtRandom`). So before the store
+//! reads more than a page, it says what it is about to read: contents that lie across two pages,
+//! rows of several keys, survivors of a block.
 
 use pantile_base::Address;
 use pantile_base::limits::CHUNK_BYTES;

@@ -1,5 +1,5 @@
-//! Bringing an image up to date that does not say everything: which of its
-//! anchors still lead to something.
+//! Completing an index image: finds which of its anchors still lead to a content, and scans what
+//! the image does not know.
 
 use std::ops::Range;
 

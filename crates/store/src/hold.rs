@@ -1,11 +1,11 @@
 //! Blocks that other processes may be reading (I-27).
 //!
-//! A process that reads the medium by itself knows no transactions of this one,
-//! and none of the copies that its collector makes. So as long as it reads, no
-//! block is released that was in use when it began, but those that were dead by
-//! then: everything in them had been superseded or moved. The process is told which
-//! they are and looks into none of them. Otherwise it would hold what an earlier
-//! one has held, and one after the other they would keep it for ever.
+//! A process that reads the medium by itself knows nothing of the transactions of this process, and
+//! nothing of the copies that its collector makes. So as long as it reads, no block that was in use
+//! when it began is released. The exception is dead blocks, in which everything had been superseded
+//! or moved by then. The reading process is told which blocks are dead, and looks into none of
+//! them. Without this exception, each reader would hold what was only held for the reader before
+//! it, and a series of readers would keep it for ever.
 
 use std::collections::HashSet;
 

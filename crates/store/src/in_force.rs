@@ -1,6 +1,8 @@
-//! State records: what is sampled for them, when they count, and the two that
-//! are special. The last one says that the database was closed, and stays in
-//! force after the next opening until something is written.
+//! State records: what is sampled for them, and when they take effect.
+//!
+//! Two records are special. The last one says that the database was closed, and stays in force
+//! after the next opening until something is written. The first one after that says that the
+//! database is open again.
 
 use pantile_base::Timestamp;
 use pantile_base::sync::atomic::Ordering;
@@ -190,6 +192,9 @@ impl Store {
             used: 0,
             ..state.clone()
         };
+        // A process that was killed may have left the record that says closed in the page cache only. This one takes
+        // the place of the record before that, which is all that a power cut would leave.
+        self.medium.sync_all()?;
         self.put_in_force(&mut state, next)
     }
 

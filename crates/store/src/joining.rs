@@ -1,13 +1,12 @@
 //! Joining links over versions that are gone.
 //!
-//! Beside a long transaction, a tuple gets one version after another that
-//! nobody sees, and the blocks of these versions are released one after the
-//! other. A link from one such version to the next leads nowhere but to that
-//! one's own link. When a block is released, each of its links is therefore
-//! replaced by the first one beyond that leads to a version in a block. The
-//! links between are *passed*: no walk that begins later comes to them, since
-//! each version has one successor. They are removed when no thread can be on
-//! its way to them. So what is kept follows the number of rows.
+//! While a long transaction runs, a tuple may get one version after another that nobody sees, and
+//! the blocks of these versions are released one after the other. A link to such a version is of
+//! use only as a way to that version's own link. So when a block is released, each of its links is
+//! replaced by the first link further along the chain that leads to a version in a block. The links
+//! in between are *passed*: no walk that begins later comes to them, since each version has one
+//! successor. They are removed when no thread can be on its way to them. So the memory for kept
+//! links grows with the number of rows only.
 
 use pantile_base::{Address, Timestamp};
 

@@ -1,4 +1,4 @@
-//! Which uncertain transactions recovery keeps: those that are whole, and whose
+//! Which uncertain transactions recovery keeps: those whose contents are all there, and whose
 //! predecessors are kept or were durable (I-8, I-25).
 
 use std::collections::{HashMap, HashSet};

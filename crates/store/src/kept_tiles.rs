@@ -5,10 +5,9 @@
 //! the links of its versions. They find the links by the block's name and the
 //! number of the generation that the links belong to.
 //!
-//! What is kept follows the number of rows and not the time for which a
-//! transaction runs: when a block is released, its links are joined with those
-//! that were kept before (`joining.rs`), and links that no walk comes to any
-//! more are removed.
+//! What is kept grows with the number of rows, not with the time for which a transaction runs. When
+//! a block is released, its links are joined with those that were kept before (`joining.rs`), and
+//! links that no walk comes to any more are removed.
 
 use std::collections::HashMap;
 

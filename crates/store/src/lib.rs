@@ -1,10 +1,10 @@
-//! A part of the database Pantile; applications use the crate `pantile`. It
-//! holds the store: contents in blocks on a medium, the life cycle of blocks,
-//! and tiles.
+//! The store: contents in blocks on a medium, the life cycle of blocks, and tiles.
 //!
-//! In the repository, `docs/format.md` defines the bytes, and `docs/design.md`
-//! ("Storage") the terms and the invariants that comments cite as I-n. The
-//! store knows neither transactions nor collectors.
+//! This crate is a part of the database Pantile; applications use the crate `pantile`. It knows
+//! neither transactions nor collectors.
+//!
+//! In the repository, `docs/format.md` defines the bytes. `docs/design.md` ("Storage") defines the
+//! terms, and the invariants that comments cite as I-n.
 
 #![allow(unsafe_code)] // contents are read where they lie in the medium's mapping
 

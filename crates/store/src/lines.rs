@@ -1,11 +1,11 @@
 //! The header page of a chunk: its lines, and a copy of what they say.
 //!
-//! A line is 64 bytes, so a medium can lose it as a whole, and lines that were
-//! never written read as zeros, too. The copies lie in another page. While a
-//! database is open, both are written and zeroed together, and made durable by
-//! the same sync. So after an unclean stop a block is in use if either of them
-//! is whole. A power failure that leaves one of the two leaves it of an opening
-//! that nobody has been told of, or of a release that can be repeated (I-29).
+//! A line is 64 bytes, so a medium can lose it as a whole. A lost line reads as zeros, like a line
+//! that was never written. So the first entry of each line has a copy in another page. While a
+//! database is open, both are written and zeroed together, and made durable by the same sync. So
+//! after an unclean stop a block is in use if either of them is whole. If a power failure leaves
+//! only one of the two, then either the block was being opened, and nobody has been told of that,
+//! or it was being released, and the release can be repeated (I-29).
 
 use crate::format::{DESCRIPTOR_BYTES, ENTRY_BYTES, LINES_BYTES};
 

@@ -1,10 +1,12 @@
-//! Nodes of the machine: what a thread appends goes to memory of its own node (Zen+ 4.2, "NUMA-local write").
+//! NUMA nodes: what a thread appends goes to memory of its own node (Zen+ 4.2, "NUMA-local write").
 //!
-//! Each stream belongs to a node, and so does each chunk. A thread takes a stream of the node that it runs on, and a
-//! stream opens blocks of its node. Where there is one node, or the medium knows of none, nothing of this happens.
+//! Each stream belongs to a node, and so does each chunk. A thread takes a stream of the node that
+//! it runs on, and a stream opens blocks of its node. If there is only one node, or the medium
+//! knows of none, none of this applies.
 //!
-//! This is a wish. Blocks of other nodes are taken when the own node has no space, by copies that are packed
-//! towards the front of the medium, and by state records. Collectors that reuse single slots take them where they are.
+//! This is a preference only. Blocks of other nodes are taken if the own node has no space, by
+//! copies that are packed towards the front of the medium, and by state records. Collectors that
+//! reuse single slots take them on any node.
 
 use std::sync::Arc;
 

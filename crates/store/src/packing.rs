@@ -1,6 +1,5 @@
-//! Packing: while a database is compacted, copies go to the lowest free blocks
-//! that suit them, and blocks are emptied whose contents fit further down. So
-//! the medium becomes as short as it can.
+//! Packing: while a database is compacted, copies go to the lowest free blocks that suit them, and
+//! blocks are emptied if their contents fit further down. So the medium becomes as short as it can.
 
 use pantile_base::sync::atomic::Ordering;
 

@@ -1,9 +1,9 @@
-//! Copies of contents in memory, one by one, for a medium whose reads wait.
+//! A row cache: copies of single contents in memory, for a medium whose reads wait.
 //!
-//! After the Met-Cache of Zen+ (Zhong et al., VLDB Journal 2023, section 3.2): what is kept is a row and not the
-//! page around it, and what was not read for long gives way. Contents never change (I-3), so a copy is never out of
-//! date. What may change is which content an address names: a block is freed and opened again. So a copy is of an
-//! address in one generation of its block.
+//! It follows the Met-Cache of Zen+ (Zhong et al., VLDB Journal 2023, section 3.2): it keeps a row
+//! and not the page around it, and what was not read for long gives way. Contents never change
+//! (I-3), so a copy is never out of date. But an address may come to name another content, when its
+//! block is freed and opened again. So a copy belongs to an address in one generation of its block.
 
 use std::sync::Arc;
 

@@ -1,9 +1,8 @@
-//! Opening a store of which parts are damaged, to read what is whole.
+//! Opening a store that is damaged in part, to read what is undamaged.
 //!
-//! No content is believed whose checksum does not fit, so no wrong row is
-//! read. What leads to contents can be found again in part: the superblock has
-//! a copy, an entry of which one bit has flipped is mended, and the division
-//! of a chunk whose header is lost shows in its contents.
+//! Contents are believed only if their checksums fit, so no wrong row is read. The data that leads
+//! to contents can be recovered in part. The superblock has a copy. An entry in which one bit has
+//! flipped is repaired. If the header of a chunk is lost, its contents show how it was divided.
 
 use std::sync::Arc;
 

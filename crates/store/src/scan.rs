@@ -1,11 +1,10 @@
 //! Recovery: one parallel pass over the medium finds what was committed.
 //!
-//! After Zen 3.3.3, with two differences. A content says how many contents its
-//! transaction wrote, so a commit is evident from the contents themselves and
-//! needs no flag that is flushed after them (I-8). And contents at or below the
-//! durable watermark are known to be committed, so only the few above it are
-//! counted. Recovery changes only slots of transactions that did not commit,
-//! and a second recovery finds the same (idempotent).
+//! It follows Zen 3.3.3, with two differences. First, a content says how many contents its
+//! transaction wrote, so a commit is evident from the contents themselves and needs no flag that is
+//! flushed after them (I-8). Second, contents at or below the durable watermark are known to be
+//! committed, so only the few above it are counted. Recovery changes only slots of transactions
+//! that did not commit, and a second recovery finds the same (idempotent).
 
 use pantile_base::control::{Control, is_removed};
 use pantile_base::limits::CHUNK_BYTES;
@@ -545,6 +544,9 @@ impl Store {
         let discarded: Vec<_> = discarded.map(|(offset, len)| offset..offset + len).collect();
         let _ = self.medium.fill_holes(&discarded);
         if self.chunk(0).is_none() {
+            // A process that was killed may have left the superblock in the page cache only. Without it, what follows
+            // would be a part of nothing.
+            self.medium.sync_all()?;
             let chunk = Chunk::new(0, Geometry::new(0, Class::SMALLEST), 0);
             self.medium.grow(chunk.end_of(0))?;
             self.write_chunk_page(&chunk)?;
@@ -555,7 +557,8 @@ impl Store {
             self.add_chunk(chunk);
         }
         self.reserve_records(&mut allocator)?;
-        Ok(self.shorten(&mut allocator, false)?)
+        // So may it have left the zeros in place of the descriptors there: without them, the blocks would be missing.
+        Ok(self.shorten_after(&mut allocator, false, || self.medium.sync_all())?)
     }
 }
 

@@ -1,9 +1,8 @@
 //! Reading a medium that another process is writing to.
 //!
-//! That process has said up to which timestamp everything is decided and
-//! durable, and holds all blocks that were open by then and not dead (I-27). So
-//! what such a block has below its expected fill stays as it is. Everything else
-//! may change at any moment and is not believed.
+//! The other process has said up to which timestamp everything is decided and durable. It holds all
+//! blocks that were opened by then, except dead ones (I-27). So the contents of such a block do not
+//! change below its expected fill. Everything else may change at any moment and is not believed.
 
 use std::collections::HashSet;
 

@@ -1,5 +1,5 @@
-//! The end of a scan: which uncertain transactions have committed, and making the
-//! rest void.
+//! The end of a scan: decides which uncertain transactions have committed, and makes the contents
+//! of the others void.
 
 use std::collections::HashMap;
 

@@ -6,12 +6,11 @@
 //! slots is on the medium: recovery finds the newest versions by their
 //! timestamps (Zen 3.4).
 //!
-//! Two rules keep reuse safe, and the store enforces both. First, a slot is
-//! free only if its version and that version's successor are at or below the
-//! durable watermark. So no evidence is lost with the version (T1), and nothing
-//! older comes back in its place. Second, the descriptor of a block says from
-//! the start that its slots may be written more than once. So a write that was
-//! cut off there does not count as damage.
+//! Two rules keep reuse safe, and the store enforces both. First, a slot is free only if its
+//! version and that version's successor are at or below the durable watermark. So no evidence is
+//! lost with the version (T1), and nothing older comes back in its place. Second, the descriptor of
+//! a block says from the start that its slots may be written more than once. So a torn write to
+//! such a slot does not count as damage.
 
 use pantile_base::control::{Control, is_removed};
 use pantile_base::limits::CHUNK_BYTES;

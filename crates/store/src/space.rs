@@ -1,4 +1,4 @@
-//! Where the space goes.
+//! Space accounting: which bytes are used for what.
 
 use std::collections::BTreeMap;
 

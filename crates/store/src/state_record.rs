@@ -4,9 +4,9 @@
 //! always whole. Each place holds its record twice, so a record that was
 //! written whole survives a flipped bit.
 //!
-//! Entries for which a place has no room continue in blocks that are reserved
-//! for it, again twice. A block is reserved *before* a partly filled block is
-//! opened that would need it, so every record has room (I-19).
+//! Entries that do not fit in a place continue in blocks that are reserved for that place, again
+//! twice. Such a block is reserved *before* the partly filled block that needs it is opened, so
+//! every record has room (I-19).
 //!
 //! A record makes two statements (I-9). Every transaction at or below
 //! `watermark` has been decided and is durable, except the listed ones. Every

@@ -1,7 +1,8 @@
-//! Streams: what is being appended, and the open blocks that it goes to.
+//! Streams: the open blocks that an append goes to, and what it appends.
 //!
-//! A stream holds one open block per lane: for first versions of a table and
-//! size class, and for later ones, which large tables divide by their lives.
+//! A stream holds one open block per lane. Each table and size class has a lane for first versions,
+//! and one for later versions. Large tables divide the latter by how long the versions are expected
+//! to live.
 
 use std::collections::HashMap;
 

@@ -1,7 +1,7 @@
 //! Which contents of a block have been superseded (`superseded_bits`, TB-Collect 4.1).
 //!
-//! Kept in DRAM. The medium gets a copy when a block is frozen. Recovery relies
-//! on the contents themselves, so a bit can hide nothing (T4).
+//! The bits are kept in DRAM. The medium gets a copy when a block is frozen. Recovery relies on the
+//! contents themselves, so a bit can hide nothing (T4).
 
 use pantile_base::limits::BLOCK_SLOTS;
 use pantile_base::prefetch;

@@ -1,4 +1,4 @@
-//! A sum to which all commits add, and at which all of them look.
+//! A sum that all commits add to, and that all of them read.
 
 use pantile_base::Padded;
 use pantile_base::sync::atomic::{AtomicU64, Ordering};

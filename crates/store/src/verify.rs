@@ -1,4 +1,4 @@
-//! Looking at checksums while a store is in use.
+//! Verifying checksums while a store is in use.
 
 use pantile_base::Address;
 use pantile_base::sync::atomic::{Ordering, fence};

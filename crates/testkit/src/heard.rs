@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use pantile_media::{Charges, DramMedium, Facts, Medium, MediumError, MediumStatus, Reads, SyncPoint};
+use pantile_media::{Charges, Facts, Medium, MediumError, MediumStatus, Reads, SyncPoint};
 
 /// What a medium is asked to do, which it does next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,7 +58,7 @@ pub enum Heard {
 
 /// A medium in memory that calls a listener before it does something.
 pub struct HeardMedium {
-    inner: Arc<DramMedium>,
+    inner: Arc<dyn Medium>,
     facts: Facts,
     hear: Listener,
 }
@@ -89,8 +89,8 @@ impl fmt::Debug for HeardMedium {
 }
 
 impl HeardMedium {
-    /// Over memory that nobody else has.
-    pub fn over(inner: Arc<DramMedium>, hear: impl Fn(Heard) + Send + Sync + 'static) -> Self {
+    /// Over a medium that nobody else has.
+    pub fn over(inner: Arc<dyn Medium>, hear: impl Fn(Heard) + Send + Sync + 'static) -> Self {
         let facts = inner.facts().clone();
         Self { inner, facts, hear: Arc::new(hear) }
     }

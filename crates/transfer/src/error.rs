@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-/// A place in what is loaded.
+/// A place in the input of a load.
 ///
 /// ```
 /// use pantile_transfer::Place;
@@ -15,7 +15,7 @@ use std::path::PathBuf;
 pub struct Place {
     /// The file, where a directory is loaded.
     pub file: Option<String>,
-    /// The line, counted from 1. A CSV row that takes several lines is at its first.
+    /// The line, counted from 1; for a CSV row of several lines, the first of them.
     pub line: u64,
 }
 
@@ -59,7 +59,7 @@ pub enum Error {
     },
     /// The directory to write to exists already.
     Exists(PathBuf),
-    /// The input does not begin as a dump does.
+    /// The input is not a dump: it does not begin like one.
     NotADump {
         /// What is there instead.
         detail: String,
@@ -78,7 +78,8 @@ pub enum Error {
         /// What is wrong there.
         detail: String,
     },
-    /// The table of the dump exists with other columns or another primary key, or cannot be made.
+    /// The table of the dump exists with other columns or another primary key, or cannot be
+    /// created.
     TableDiffers {
         /// The table.
         table: String,
@@ -199,7 +200,7 @@ pub struct Committed {
     pub table: String,
     /// How many of its rows.
     pub rows: u64,
-    /// Where the last of them ends.
+    /// Where the last of these rows ends.
     pub last: Place,
 }
 
@@ -224,7 +225,8 @@ pub struct LoadError {
     pub cause: Box<Error>,
     /// Rows that are committed and stay. Empty unless the load was in batches.
     pub committed: Vec<Committed>,
-    /// Tables with a part of the rows that the load could not take away again, with the reason.
+    /// Tables that still have a part of the rows, because the load could not remove them, with the
+    /// reason.
     pub left: Vec<(String, pantile::Error)>,
 }
 

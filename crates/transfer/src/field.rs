@@ -7,7 +7,7 @@ use crate::block::{self, NULL, is_like_null};
 use crate::schema::TableLine;
 use crate::{json, text};
 
-/// The text of a value as a field of CSV has it, without quotes.
+/// Returns the text of a value as a field of CSV, without quotes.
 ///
 /// ```
 /// use pantile::{Type, Value};
@@ -24,7 +24,7 @@ pub fn text(ty: Type, value: &Value<'_>) -> String {
 /// Reads a field of CSV for a column; the inverse of [`text`].
 ///
 /// # Errors
-/// What the column takes, and the beginning of what is there.
+/// A message that says what the column takes, and shows the beginning of the text.
 ///
 /// ```
 /// use pantile::{ColumnDef, OwnedValue, Type};
@@ -101,7 +101,7 @@ pub fn append_object(columns: &[ColumnDef], values: &[Value<'_>], out: &mut Vec<
     out.extend_from_slice(b"}\n");
 }
 
-/// The definition of a table as a dump has it, a line of JSON without its end.
+/// Returns the definition of a table as in a dump: a line of JSON, without the end of the line.
 ///
 /// ```
 /// use pantile::{TableDef, Type};
@@ -118,7 +118,7 @@ pub fn definition(def: &TableDef) -> String {
 /// Reads what [`definition`] has written.
 ///
 /// # Errors
-/// What is wrong with it.
+/// A message that says what is wrong with the line.
 pub fn parse_definition(line: &str) -> Result<TableDef, String> {
     serde_json::from_str::<TableLine>(line).map_err(|error| error.to_string())?.definition()
 }

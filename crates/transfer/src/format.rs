@@ -20,7 +20,7 @@
 pub enum Format {
     /// CSV as in RFC 4180, with the names of the columns in the first row.
     Csv,
-    /// A JSON object in each line, with the values by their columns' names.
+    /// One JSON object per line, with the values by the names of their columns.
     JsonLines,
 }
 

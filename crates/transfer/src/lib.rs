@@ -1,9 +1,9 @@
-//! Dumps databases of [`pantile`] as text, and loads them: JSON Lines and CSV. It uses the public interface of
-//! `pantile` only. The file `docs/transfer.md` in the repository describes the formats.
+//! Dumps [`pantile`] databases as text, JSON Lines and CSV, and loads them again. It uses only the public interface
+//! of `pantile`. The file `docs/transfer.md` in the repository describes the formats.
 //!
-//! [`Dump`] writes what one snapshot shows: the whole database, the rows of a table, or the definitions. [`Load`] reads
-//! it back, and the rows of tables that others have written. A load that fails leaves nothing behind, unless it was
-//! asked to commit in batches.
+//! [`Dump`] writes what one snapshot shows: the whole database, the rows of a table, or the definitions. [`Load`]
+//! reads this back, and also reads rows that other programs have written. A load that fails leaves nothing behind,
+//! unless it was asked to commit in batches.
 //!
 //! ```
 //! # use pantile::{MediumKind, Options, TableDef, Type};

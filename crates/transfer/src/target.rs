@@ -1,6 +1,6 @@
 //! The table that rows go to.
 
-use pantile::{OwnedValue, Table, TableDef};
+use pantile::{OwnedValue, Table, TableDef, Type};
 
 use crate::error::{Error, Place};
 
@@ -30,6 +30,18 @@ impl Target {
             }
         }
         Ok(())
+    }
+
+    /// More bytes than a value of any column takes as text.
+    pub fn longest_text(&self) -> usize {
+        let most = |ty| match ty {
+            Type::Bytes(most) | Type::String(most) => most as usize,
+            Type::FixedBytes(most) | Type::FixedString(most) => usize::from(most),
+            _ => 0,
+        };
+        let longest = self.def.columns.iter().map(|column| most(column.ty)).max().unwrap_or(0);
+        // Bytes are a third more in base64; numbers and times are short.
+        longest * 4 + 4096
     }
 
     pub fn unknown_column(&self, at: Place, column: &str, detail: &'static str) -> Error {

@@ -164,6 +164,11 @@ static long read_all(pantile_txn *txn, pantile_cursor *cursor) {
     return digits;
 }
 
+static bool always(void *context) {
+    (void)context;
+    return true;
+}
+
 static void cursors(pantile_db *db, pantile_table *table) {
     pantile_txn *txn;
     pantile_cursor *cursor;
@@ -239,7 +244,8 @@ static void cursors(pantile_db *db, pantile_table *table) {
     OK(pantile_commit(txn, NULL));
     pantile_row_free(place);
 
-    OK(pantile_create_index(db, table, "group_id", columns, 2, true, &unique));
+    FAILS(PANTILE_CANCELLED, pantile_create_index(db, table, "group_id", columns, 2, true, always, NULL, NULL));
+    OK(pantile_create_index(db, table, "group_id", columns, 2, true, NULL, NULL, &unique));
     pantile_row *row = pantile_row_new();
     pantile_value key[] = {pantile_int(1), pantile_uint(7)};
     OK(pantile_begin(db, NULL, &txn));

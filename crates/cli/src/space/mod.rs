@@ -2,6 +2,7 @@
 
 mod patterns;
 mod price;
+mod series;
 mod written;
 
 use clap::Subcommand;

@@ -8,6 +8,7 @@ use pantile_bench::load::{Context, Silent};
 use pantile_bench::space::patterns::{PATTERNS, Pattern, Rest, Settings};
 use serde_json::json;
 
+use super::series::Series;
 use crate::exit::Failure;
 use crate::output::Output;
 use crate::table::Table;
@@ -80,12 +81,17 @@ pub fn patterns(args: &PatternsArgs, stop: &AtomicBool) -> Result<(), Failure> {
         [] => PATTERNS.iter().collect(),
         some => some.iter().map(|&n| &PATTERNS[n]).collect(),
     };
-    let mut rests = Vec::new();
-    for pattern in chosen {
+    let series = Series::of(chosen, |pattern, rests| {
         rests.extend(pattern.run(&settings, args.on.dir.as_deref(), &context)?);
+        Ok(())
+    });
+    let rests = &series.results;
+    if !rests.is_empty() {
+        let interrupted = series.is_interrupted();
+        let record = json!({ "settings": settings, "interrupted": interrupted, "patterns": rests });
+        output.write(&table(rests), &record)?;
     }
-    output.write(&table(&rests), &json!({ "settings": settings, "patterns": rests }))?;
-    match rests.iter().find(|rest| !rest.is_within()) {
+    match series.outcome()?.iter().find(|rest| !rest.is_within()) {
         None => Ok(()),
         Some(rest) => Err(Failure::failed(format!("more space than its bar: {}", rest.pattern))),
     }

@@ -10,6 +10,7 @@ use pantile_bench::space::price::{Load, Price, Settings};
 use pantile_paper::{space::figure, svg};
 use serde_json::json;
 
+use super::series::Series;
 use crate::exit::Failure;
 use crate::output::{self, Output};
 use crate::progress::Bars;
@@ -110,21 +111,27 @@ pub fn price(args: &PriceArgs, stop: &AtomicBool) -> Result<(), Failure> {
     let mut output = Output::open(args.json.as_deref())?;
     let bars = Bars::new(args.quiet);
     let context = Context { threads: 1, stop, observer: &bars };
-    let mut prices = Vec::new();
-    for load in args.loads() {
-        for gc in args.policies() {
-            let price = settings.measure(load, gc, &context)?;
-            if !args.quiet {
-                output::note(&line(&price).join("  "));
-            }
-            prices.push(price);
+    let loads = args.loads();
+    let all = loads.into_iter().flat_map(|load| args.policies().into_iter().map(move |gc| (load, gc)));
+    let series = Series::of(all, |(load, gc), prices| {
+        let price = settings.measure(load, gc, &context)?;
+        if !args.quiet {
+            output::note(&line(&price).join("  "));
         }
-    }
-    if let Some(path) = &args.svg {
-        let drawing = svg::alone(&figure(&prices));
+        prices.push(price);
+        Ok(())
+    });
+    let prices = &series.results;
+    if let Some(path) = args.svg.as_ref().filter(|_| !prices.is_empty()) {
+        let drawing = svg::alone(&figure(prices));
         std::fs::write(path, drawing).map_err(|error| output::cannot_write(path, &error))?;
     }
-    output.write(&table(&prices), &json!({ "settings": settings, "prices": prices }))
+    if !prices.is_empty() {
+        let interrupted = series.is_interrupted();
+        let record = json!({ "settings": settings, "interrupted": interrupted, "prices": prices });
+        output.write(&table(prices), &record)?;
+    }
+    series.outcome().map(drop)
 }
 
 fn table(prices: &[Price]) -> String {

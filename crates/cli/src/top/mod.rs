@@ -4,7 +4,7 @@ mod render;
 mod screen;
 mod sparkline;
 
-use std::io::{IsTerminal, stdout};
+use std::io::{IsTerminal, stdin, stdout};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -34,7 +34,7 @@ pub struct TopArgs {
     /// Directory of the database. It is not touched, and its process does not notice.
     #[arg(value_name = "DIR")]
     dir: PathBuf,
-    /// Print one page and end. This is what happens where stdout is no terminal.
+    /// Print one page and end. This is what happens where stdin or stdout is no terminal.
     #[arg(long)]
     once: bool,
     /// Write one page to this file as JSON and end; - for stdout.
@@ -48,6 +48,9 @@ pub struct TopArgs {
     sort: Sort,
 }
 
+/// How soon Ctrl-C ends it. A second one would leave the terminal as it is.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
 /// A width for bars that are not for a terminal.
 const WIDTH: usize = 120;
 
@@ -57,7 +60,9 @@ pub fn run(args: &TopArgs, stop: &AtomicBool) -> Result<(), Failure> {
     let view = View { sort: args.sort, width: WIDTH, height: None };
     match &args.json {
         Some(json) => Output::open(Some(json))?.write(&render(&args.dir, &page, &view), &page),
-        None if args.once || !stdout().is_terminal() => output::print(&render(&args.dir, &page, &view)),
+        None if args.once || !stdout().is_terminal() || !stdin().is_terminal() => {
+            output::print(&render(&args.dir, &page, &view))
+        }
         None => live(args, page, view, stop),
     }
 }
@@ -86,7 +91,17 @@ fn live(args: &TopArgs, first: Page, mut view: View, stop: &AtomicBool) -> Resul
     loop {
         (view.width, view.height) = screen.size();
         screen.show(&render(&args.dir, &shown, &view));
-        match screen.key(next.saturating_duration_since(Instant::now())) {
+        let key = loop {
+            let left = next.saturating_duration_since(Instant::now());
+            let key = screen.key(left.min(LOOK_EVERY));
+            if stop.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            if key.is_some() || left <= LOOK_EVERY {
+                break key;
+            }
+        };
+        match key {
             Some('q') => return Ok(()),
             Some('h') => view.sort = Sort::Held,
             Some('a') => view.sort = Sort::Age,
@@ -96,9 +111,6 @@ fn live(args: &TopArgs, first: Page, mut view: View, stop: &AtomicBool) -> Resul
                 shown = page(&args.dir)?;
                 next = Instant::now() + every;
             }
-        }
-        if stop.load(Ordering::Relaxed) {
-            return Ok(());
         }
     }
 }

@@ -126,7 +126,7 @@ fn what_is_refused() {
     std::fs::create_dir_all(&part).unwrap();
     std::fs::copy(&data, part.join("pantile.data")).unwrap();
     for verb in ["check", "inspect", "compact"] {
-        refused(&[verb, &at("part")], 1, "a part of a backup that was not completed");
+        refused(&[verb, &at("part")], 1, "that was not completed");
     }
     refused(&["restore", &at("part"), "--to", &at("back")], 1, "not completed");
 }

@@ -180,3 +180,14 @@ fn help_has_an_example() {
     assert!(text(&output.stdout).contains("pantile crashtest --rounds 50"), "{}", text(&output.stdout));
     assert!(!text(&run(&["--help"]).stdout).contains("crashtest-work"));
 }
+
+#[test]
+fn what_is_not_simulated_is_refused() {
+    for (option, value) in [("--durability", "none"), ("--dir", "/tmp"), ("--sabotage", "lose-row")] {
+        let args = ["crashtest", "--simulate", "--cuts", "1", option, value];
+        let output = run(&args);
+        assert_eq!(output.status.code(), Some(2), "{option}");
+        let told = text(&output.stderr);
+        assert!(told.contains(&format!("--simulate has no {option}")), "{told}");
+    }
+}

@@ -1,7 +1,7 @@
 //! The shell, as scripts call it.
 
-use std::io::{Read, Write};
-use std::process::{Command, Output, Stdio};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{ChildStdin, Command, Output, Stdio};
 
 use pantile::{Database, TableDef, Type};
 use tempfile::TempDir;
@@ -135,6 +135,33 @@ fn a_long_scan_streams_and_can_be_interrupted() {
     let mut rest = String::new();
     stdout.read_to_string(&mut rest).expect("what was printed");
     let output = child.wait_with_output().expect("the command ends");
-    assert_eq!(told(&output), (Some(1), "", "pantile: interrupted; nothing was changed\n"));
+    assert_eq!(told(&output), (Some(1), "", "pantile: interrupted; this command changed nothing\n"));
     assert!(rest.lines().count() < 49_000, "{}", rest.lines().count());
+}
+
+/// As under `nohup`: the terminal goes, and the command goes on.
+#[test]
+fn what_the_caller_ignores_stays_ignored() {
+    let (_dir, path) = shop(3);
+    let mut child = Command::new("sh")
+        .args(["-c", "trap '' HUP; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_pantile"), "shell", &path])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the command runs");
+    let mut stdin = child.stdin.take().expect("a pipe");
+    let mut stdout = BufReader::new(child.stdout.take().expect("a pipe"));
+    let mut count = |stdin: &mut ChildStdin| {
+        writeln!(stdin, "count orders").expect("the command reads");
+        let mut line = String::new();
+        stdout.read_line(&mut line).expect("it answers");
+        assert_eq!(line, "3\n");
+    };
+    count(&mut stdin);
+    let sent = Command::new("kill").args(["-HUP", &child.id().to_string()]).status().expect("a signal");
+    assert!(sent.success());
+    count(&mut stdin);
+    drop(stdin);
+    assert_eq!(child.wait().expect("it ends").code(), Some(0));
 }

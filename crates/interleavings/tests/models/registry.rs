@@ -32,6 +32,12 @@ pub const MODELS: &[Model] = &[
         scale: 8,
         run: safe_snapshots_show_what_was_acknowledged,
     },
+    Model {
+        name: "prepared_writers_against_watermark",
+        rounds: 4_000,
+        scale: 8,
+        run: prepared_writers_against_watermark,
+    },
     Model { name: "circles_have_one_victim", rounds: 2_000, scale: 8, run: circles_have_one_victim },
     Model { name: "ended_waiters_are_woken", rounds: 2_000, scale: 8, run: ended_waiters_are_woken },
     Model { name: "slots_are_waited_for", rounds: 500, scale: 8, run: slots_are_waited_for },
@@ -244,6 +250,47 @@ fn safe_snapshots_show_what_was_acknowledged() {
         writer.join().expect("no panic");
         beginning.join().expect("no panic");
     });
+}
+
+/// A writer that reads no more holds up no watermark, and yet publishes above every
+/// safe snapshot that was handed out. Sets and watermarks cover those who read there.
+fn prepared_writers_against_watermark() {
+    let registry = registry();
+    let (writer, _) = registry.begin(Begin::LateWriter).expect("a slot");
+    let (begun, sets, snapshots) = (Notes::new(), Notes::new(), Notes::new());
+    explore(|| {
+        let committing = {
+            let (registry, snapshots) = (Arc::clone(&registry), snapshots.clone());
+            thread::spawn(move || {
+                registry.reads_no_more(writer);
+                registry.set_committing(writer);
+                let ts = registry.draw_commit(writer, Timestamp::ZERO);
+                plain_access();
+                // This is the moment of publication.
+                snapshots.each(|&at| assert!(at < ts, "it publishes at {ts:?}, below the snapshot {at:?}"));
+                registry.release(writer);
+            })
+        };
+        let beginning = {
+            let (registry, begun, snapshots) = (Arc::clone(&registry), begun.clone(), snapshots.clone());
+            thread::spawn(move || {
+                for _ in 0..3 {
+                    let (_, ts) = registry.begin(Begin::SafeReader).expect("a slot");
+                    begun.add((Begin::SafeReader, ts));
+                    snapshots.add(ts);
+                    let watermark = registry.watermark();
+                    assert!(ts.get() >= watermark.get() - 1, "it reads at {ts:?} below {watermark:?}");
+                }
+            })
+        };
+        for _ in 0..3 {
+            registry.refresh_watermark(Duration::ZERO);
+            registry.running_set().into_iter().for_each(|set| sets.add(set));
+        }
+        committing.join().expect("no panic");
+        beginning.join().expect("no panic");
+    });
+    check_sets(sets.take(), &begun.take());
 }
 
 /// Of three transactions that wait for each other in a circle, exactly one is

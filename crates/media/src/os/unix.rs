@@ -8,6 +8,8 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::ptr;
+use std::sync::Once;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 const RESERVE_FLAGS: libc::c_int = libc::MAP_PRIVATE | libc::MAP_ANON | libc::MAP_NORESERVE;
 
@@ -184,6 +186,25 @@ pub(crate) fn lock_directory(path: &Path) -> io::Result<File> {
         Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
         Err(TryLockError::Error(error)) => Err(error),
     }
+}
+
+static FORKS: AtomicU32 = AtomicU32::new(0);
+
+/// How many forks lie between this process and the one that first called [`watch_forks`].
+#[inline]
+pub(crate) fn forks() -> u32 {
+    FORKS.load(Ordering::Relaxed)
+}
+
+/// Counts forks from here on, in each child. Returns [`forks`].
+pub(crate) fn watch_forks() -> u32 {
+    extern "C" fn in_child() {
+        FORKS.fetch_add(1, Ordering::Relaxed);
+    }
+    static WATCHED: Once = Once::new();
+    // SAFETY: the function is there as long as the process, and does what is safe in a child.
+    WATCHED.call_once(|| _ = unsafe { libc::pthread_atfork(None, None, Some(in_child)) });
+    forks()
 }
 
 /// What an open file is.

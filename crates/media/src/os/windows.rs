@@ -36,6 +36,16 @@ fn has_code(error: &io::Error, codes: &[u32]) -> bool {
     error.raw_os_error().is_some_and(|code| codes.contains(&(code as u32)))
 }
 
+/// No process is forked here.
+#[inline]
+pub(crate) fn forks() -> u32 {
+    0
+}
+
+pub(crate) fn watch_forks() -> u32 {
+    0
+}
+
 /// Reads bytes at `offset`.
 pub(crate) fn read_exact_at(file: &File, mut out: &mut [u8], mut offset: u64) -> io::Result<()> {
     while !out.is_empty() {

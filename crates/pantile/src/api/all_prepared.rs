@@ -153,9 +153,11 @@ impl Drop for AllPrepared {
     }
 }
 
-/// A transaction that is prepared, from [`Database::prepare`](crate::Database::prepare) or
-/// [`Database::take_prepared`](crate::Database::take_prepared): it keeps its locks, and its commit cannot fail but for
-/// the medium, whatever happens to the process. Dropping it leaves it prepared.
+/// A prepared transaction, from [`Database::prepare`](crate::Database::prepare) or
+/// [`Database::take_prepared`](crate::Database::take_prepared).
+///
+/// It keeps its locks. Its commit can fail only because of the medium, whatever happens to the process.
+/// Dropping the handle leaves the transaction prepared.
 #[must_use = "dropping it leaves the transaction prepared"]
 pub struct PreparedTransaction {
     all: Arc<AllPrepared>,
@@ -191,21 +193,21 @@ impl PreparedTransaction {
     /// Makes the writes durable and visible, as [`Transaction::commit`].
     ///
     /// # Errors
-    /// [`Error::StorageFull`], [`Error::Closed`], and [`Error::MediumFailed`] of the
-    /// write: it is prepared as before, and waits for [`Database::take_prepared`](crate::Database::take_prepared).
-    /// [`Error::MediumFailed`] of the sync: others may have seen it; whether it has
-    /// been committed or is prepared shows when the database is next opened.
-    /// [`Error::Damaged`]: what it has changed could not be made again when the database
-    /// was opened. It can only be rolled back.
+    /// - [`Error::StorageFull`], [`Error::Closed`], and [`Error::MediumFailed`] if the write fails: the
+    ///   transaction stays prepared, and [`Database::take_prepared`](crate::Database::take_prepared) returns it.
+    /// - [`Error::MediumFailed`] if the sync fails: others may have seen the writes. When the database is next
+    ///   opened, the transaction is either committed or still prepared.
+    /// - [`Error::Damaged`]: the changes could not be made again when the database was opened. The transaction
+    ///   can only be rolled back.
     pub fn commit(self) -> Result<Timestamp> {
         let (mut txn, published) = self.show()?;
         txn.land(published)
     }
 
-    /// Makes the writes visible and returns before they are durable, as
-    /// [`Transaction::publish`]. If the process ends before they are, the transaction
-    /// is prepared when the database is next opened, and a coordinator that has written
-    /// down that it commits can commit it again.
+    /// Makes the writes visible and returns before they are durable, as [`Transaction::publish`].
+    ///
+    /// If the process ends before they are durable, the transaction is prepared when the database is next
+    /// opened. A coordinator that has recorded its decision to commit can then commit it again.
     ///
     /// # Errors
     /// As [`PreparedTransaction::commit`].
@@ -236,8 +238,8 @@ impl PreparedTransaction {
     /// Undoes all writes. They do not come back once the call has returned.
     ///
     /// # Errors
-    /// [`Error::StorageFull`], [`Error::Closed`], [`Error::MediumFailed`],
-    /// [`Error::TooManyTransactions`]: it is prepared as before.
+    /// [`Error::StorageFull`], [`Error::Closed`], [`Error::MediumFailed`], [`Error::TooManyTransactions`].
+    /// The transaction stays prepared then.
     pub fn rollback(mut self) -> Result<()> {
         // The record is deleted durably before the locks go: others must not change rows
         // whose locks could come back.

@@ -23,11 +23,11 @@ const IN_FLIGHT: usize = 8;
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct BulkError {
-    /// How many of the rows are durable and stay: the first ones.
+    /// The number of rows that are durable and stay: the first ones.
     pub inserted: u64,
-    /// The row that was refused, counted from 0, if it was for a row.
+    /// The row that was refused, counted from 0. `None` if the error was not about a row.
     pub row: Option<u64>,
-    /// What the database said.
+    /// The error of the database.
     pub error: Box<Error>,
 }
 
@@ -46,16 +46,18 @@ impl std::error::Error for BulkError {
 }
 
 impl Database {
-    /// Adds any number of rows, in any order, in transactions of about a thousand
-    /// rows. None of them waits until the one before it is durable; all are when this
-    /// returns. Others see the rows as they come.
-    /// [`Transaction::insert_many`](crate::Transaction::insert_many) adds all or none.
+    /// Adds any number of rows, in transactions of about a thousand rows.
     ///
-    /// Rows come fastest in the order of the primary key. Several threads can load
-    /// into one table.
+    /// The rows can be in any order. No transaction waits until the one before it is durable, but
+    /// all rows are durable when the call returns. Other transactions see the rows as they are
+    /// added. To add all rows or none, use
+    /// [`Transaction::insert_many`](crate::Transaction::insert_many).
+    ///
+    /// Loading is fastest in the order of the primary key. Several threads can load into one table.
     ///
     /// # Errors
-    /// As [`Transaction::insert`](crate::Transaction::insert), with how many rows stay.
+    /// [`BulkError`] with an error of [`Transaction::insert`](crate::Transaction::insert), and with
+    /// the number of rows that stay.
     ///
     /// ```
     /// # use pantile::*;

@@ -85,8 +85,9 @@ impl Database {
         Options::new().open(path)
     }
 
-    /// Opens the database in the directory `path` to read it, also while another
-    /// process has it open and writes. See [`Options::open_read_only`].
+    /// Opens the database in the directory `path` for reading only.
+    ///
+    /// Another process may have it open and write meanwhile. See [`Options::open_read_only`].
     ///
     /// # Errors
     /// As [`Options::open_read_only`].
@@ -114,21 +115,22 @@ impl Database {
         Transaction::begin(self.seats.own(), options, Location::caller())
     }
 
-    /// Begins a serializable read-only transaction that sees every commit
-    /// acknowledged before this call. It never fails because of what others write,
-    /// and waits for nothing but commits that are being decided or made durable. It
-    /// leaves marks, for which an older writer commits behind it or starts again. It
-    /// fails where all transaction slots are in use, and at a table that was dropped or
-    /// truncated after this call.
+    /// Begins a serializable read-only transaction.
     ///
-    /// A serializable writer that was open at this call may commit later and be
-    /// seen all the same, whole, if this transaction has read nothing that it
-    /// writes: transactions are ordered by when they begin. What
-    /// [`Database::begin_safe_snapshot`] shows is settled when it begins.
+    /// It sees every commit acknowledged before this call. It never fails because of what others
+    /// write, and waits only for commits that are being decided or made durable. Its reads leave
+    /// marks: an older writer that changes what was read commits at a later timestamp, or starts
+    /// again. The transaction fails if all transaction slots are in use, and when it uses a table
+    /// that was dropped or truncated after this call.
     ///
-    /// With [`Options::writers_move(false)`](crate::Options::writers_move), a read waits for an older writer that has
-    /// locked what it reads as long as the [`ConflictPolicy`](crate::ConflictPolicy) says, and then
-    /// fails with [`Error::Conflict`].
+    /// Transactions are ordered by when they begin. So this transaction may also see a later commit
+    /// of a serializable writer that was open at this call: all of it, unless this transaction has
+    /// already read something that the writer changes. To read a state that was complete at the
+    /// call, use [`Database::begin_safe_snapshot`].
+    ///
+    /// With [`Options::writers_move(false)`](crate::Options::writers_move), a read waits for an
+    /// older writer that has locked the row. It waits as long as the
+    /// [`ConflictPolicy`](crate::ConflictPolicy) allows, and then fails with [`Error::Conflict`].
     ///
     /// # Errors
     /// As [`Database::begin`].
@@ -137,19 +139,21 @@ impl Database {
         self.begin_with(TransactionOptions::default().read_only(true))
     }
 
-    /// Whether all commits are shown that had been acknowledged when the database was opened. Only
-    /// [`Options::open_read_only`] beside another process can have missed some: those
-    /// that were made while another transaction went on writing. Open it again when that has ended.
+    /// Whether the database shows every commit that was acknowledged when it was opened.
+    ///
+    /// This is false only after [`Options::open_read_only`] beside another process, if commits were
+    /// made there while another transaction went on writing. To see them, open the database again
+    /// when that transaction has ended.
     pub fn is_current(&self) -> bool {
         self.core.options.beside().is_none_or(|beside| beside.is_current)
     }
 
-    /// Begins a read-only transaction at the newest safe snapshot, which is
-    /// older than every running writer, so nothing can be committed before it any
-    /// more. It shows what had been acknowledged before this call and is not later than
-    /// the beginning of the oldest of those writers. Its reads never wait, never fail because
-    /// of other transactions, and leave no marks. [`Transaction::age`] returns
-    /// how old its state is.
+    /// Begins a read-only transaction at the newest safe snapshot.
+    ///
+    /// The snapshot is older than every running writer, so nothing can be committed before it any
+    /// more. It shows the commits that were acknowledged before this call, up to the beginning of
+    /// the oldest of those writers. Its reads never wait, never fail because of other transactions,
+    /// and leave no marks. [`Transaction::age`] returns the age of the snapshot.
     ///
     /// # Errors
     /// As [`Database::begin`].
@@ -168,23 +172,25 @@ impl Database {
         self.begin_with(TransactionOptions::default().safe_snapshot())
     }
 
-    /// Counts the attempts of a transaction that is about to be run.
+    /// Begins a [`Retry`], for a retry loop of your own.
     pub fn retry(&self) -> Retry<'_> {
         Retry::new(&self.core)
     }
 
-    /// Runs a transaction and commits it. If `body` fails, it is rolled back; if it
-    /// conflicts with others, it is run again from the beginning.
+    /// Runs `body` in a transaction and commits it.
     ///
-    /// `body` fails with [`Error`], or with any error that a
-    /// [`TransactionError`] can be. The compiler asks which if nothing names it, which
-    /// is so where `body` ends with `Ok(…)` and `?` follows the call: write
-    /// `Ok::<_, Error>(…)` then.
+    /// If `body` fails, the transaction is rolled back. If the transaction conflicts with others,
+    /// `body` runs again from the beginning.
+    ///
+    /// `body` can fail with [`Error`], or with any other type that implements [`TransactionError`].
+    /// If `body` ends with `Ok(…)` and `?` follows the call, the compiler cannot infer the type.
+    /// Then write `Ok::<_, Error>(…)`.
     ///
     /// # Errors
-    /// What `body` or the commit returns, unless it [can be run again](Error::is_retryable);
-    /// once the time of [`Options::retry_for`] is over, 30 seconds by default, that too.
-    /// [`Error::StorageFull`] is tried again up to eight times.
+    /// The error of `body` or of the commit, unless the transaction
+    /// [can be run again](Error::is_retryable). Such an error is returned once the time of
+    /// [`Options::retry_for`] is over, 30 seconds by default. After [`Error::StorageFull`] the
+    /// transaction is run again up to eight times.
     ///
     /// ```
     /// # use pantile::*;
@@ -274,8 +280,8 @@ impl Database {
         }
     }
 
-    /// Waits until all that others can see by now is durable: what was
-    /// [published](Transaction::publish), too.
+    /// Waits until everything that is visible now is durable, [published](Transaction::publish)
+    /// commits included.
     ///
     /// # Errors
     /// [`Error::Closed`], [`Error::MediumFailed`].
@@ -310,7 +316,7 @@ impl Database {
         self.core.tables.names()
     }
 
-    /// What stays the same about the medium while the database is open.
+    /// The properties of the medium that do not change while the database is open.
     ///
     /// ```
     /// # use pantile::*;
@@ -332,17 +338,18 @@ impl Database {
         self.core.registry.clock().source()
     }
 
-    /// Brings the space that the database takes down to the least that its
-    /// layout allows, beside running transactions: moves what is alive out of
-    /// every block that has something obsolete in it, and hands empty space
-    /// back to the system. While it works, the copies take space of their own.
+    /// Reduces the space that the database takes to the least that its layout allows.
+    ///
+    /// The call works beside running transactions. It moves live versions out of every block that
+    /// has something obsolete in it, and gives empty space back to the system. While it works, the
+    /// copies take space of their own.
     ///
     /// Usually this is not necessary: the database keeps its space below
     /// [`GcOptions::space_target`](crate::GcOptions::space_target) by itself.
     ///
-    /// Returns what is left, which is nothing unless running transactions still
-    /// see it. Collectors other than TB-Collect move nothing together: with them
-    /// only dropped tables and empty space are given back.
+    /// Returns what is left to do: nothing, unless running transactions still see it. Collectors
+    /// other than TB-Collect move nothing together; with them, only dropped tables and empty space
+    /// are given back.
     ///
     /// # Errors
     /// [`Error::Closed`], [`Error::TooManyTransactions`], [`Error::MediumFailed`].
@@ -358,8 +365,8 @@ impl Database {
         self.compact_with(|_| ControlFlow::Continue(()))
     }
 
-    /// Like [`Database::compact`]. Calls `progress` from time to time with what
-    /// is left, and stops when it returns `Break`.
+    /// Like [`Database::compact`], and calls `progress` from time to time with what is left to do.
+    /// The call stops when `progress` returns `Break`.
     ///
     /// # Errors
     /// As [`Database::compact`].
@@ -367,13 +374,13 @@ impl Database {
         self.core.compact(progress)
     }
 
-    /// Does a round of the work that comes after commits: cleans indexes, frees
-    /// space, writes a state record. Returns when it should be called again, or
-    /// `None` if there is nothing to do.
+    /// Does one round of the work that follows commits: cleans indexes, frees space, writes a state
+    /// record.
     ///
-    /// The database does this by itself, in a thread of its own. The call is
-    /// for databases without that thread ([`Options::worker`]) in which nothing
-    /// is committed for a while.
+    /// Returns the time after which to call it again, or `None` if there is nothing to do.
+    ///
+    /// The database does this by itself, in a thread of its own. Call it for a database without
+    /// that thread ([`Options::worker`]) in which nothing is committed for a while.
     pub fn upkeep(&self) -> Option<Duration> {
         let due = self.core.round();
         self.core.observe();
@@ -386,28 +393,29 @@ impl Database {
         }
     }
 
-    /// Closes the database: later calls on any handle fail with
-    /// [`Error::Closed`]. Waits for a sync of the worker that is under way, and then for
-    /// running transactions to end, at most ten seconds. They can go on and commit meanwhile, and none begins. If the
-    /// database takes more space than
-    /// [`GcOptions::space_target`](crate::GcOptions::space_target) promises,
-    /// closing brings it down first, for at most a second.
+    /// Closes the database. Later calls on any handle fail with [`Error::Closed`].
+    ///
+    /// The call first waits for a sync of the worker that is under way. Then it waits for running
+    /// transactions to end, at most ten seconds. Meanwhile these can go on and commit, and no new
+    /// transaction can begin. If the database takes more space than
+    /// [`GcOptions::space_target`](crate::GcOptions::space_target) promises, closing reduces it
+    /// first, for at most a second.
     ///
     /// # Errors
-    /// [`Error::StillOpen`] with the transactions that have not ended: the
-    /// database stays open then, and `db.clone().close()` has kept a handle to try
-    /// again. [`Error::MediumFailed`] and similar if the last state cannot be
-    /// recorded: no commit is lost that is acknowledged as durable, but the next
-    /// opening takes longer.
+    /// [`Error::StillOpen`] with the transactions that have not ended. The database stays open
+    /// then. To be able to try again, keep a handle: call `db.clone().close()`.
+    /// [`Error::MediumFailed`] and similar if the last state cannot be recorded. No commit that was
+    /// acknowledged as durable is lost then, but the next opening takes longer.
     pub fn close(self) -> Result<()> {
         self.core.close(Duration::from_secs(10), || self.prepared.let_go(&self.core))
     }
 }
 
-/// The medium itself, to open a database in DRAM on it again after this one has
-/// gone, or to look at what a process that is killed now would leave. While
-/// the database is open, nothing but the database may write to it; see
-/// [`Medium`]. Safe code cannot:
+/// The medium beneath an open database.
+///
+/// Use it to open a database in DRAM again after this one is gone, or to look at what a process
+/// that is killed now would leave. While the database is open, only the database may write to the
+/// medium; see [`Medium`]. Safe code cannot:
 ///
 /// ```compile_fail,E0133
 /// # use pantile::*;
@@ -426,8 +434,8 @@ impl Options {
     /// [`Error::AlreadyOpen`], [`Error::NoDatabase`], [`Error::NotADatabase`],
     /// [`Error::FormatVersion`], [`Error::Damaged`], [`Error::StorageFull`],
     /// [`Error::UnfitMedium`], [`Error::Io`], [`Error::InvalidOption`],
-    /// [`Error::IncompleteBackup`], [`Error::IncrementalBackup`]. What is
-    /// stored is untouched then, and what was made for a new database is removed.
+    /// [`Error::IncompleteBackup`], [`Error::IncrementalBackup`]. If the call fails, stored data is
+    /// untouched, and files made for a new database are removed.
     pub fn open(self, path: impl AsRef<Path>) -> Result<Database> {
         self.check()?;
         let core = opening::open(path.as_ref(), self)?;
@@ -438,33 +446,33 @@ impl Options {
 }
 
 impl Options {
-    /// Opens the database in the directory `path` to read it. Another process can
-    /// have it open and write, or open it later, and
-    /// either can be killed. Opening it to write waits as long as this call scans the contents of a database that
-    /// nobody else has open, ten minutes at most. Any number of processes can read. Writing fails with
-    /// [`Error::ReadOnly`].
+    /// Opens the database in the directory `path` for reading only.
     ///
-    /// The state is that of a [safe snapshot](Database::begin_safe_snapshot) taken
-    /// in the writing process when this one opens: older than every transaction that
-    /// is writing then and goes on for more than a tenth of a second, for which this
-    /// waits. It stays that. Open again to see what was committed since.
+    /// Another process may have the database open and write to it, or open it later. Either process
+    /// can be killed, and any number of processes can read. Writing fails with [`Error::ReadOnly`].
+    /// If no other process has the database open, a process that opens it to write waits while this
+    /// call scans the contents, at most ten minutes.
     ///
-    /// Opening reads all contents and builds the indexes in this process's memory.
-    /// As long as the database is open here, the writing process keeps what it
-    /// reads: of the space taken when this began nothing is given back, and that of
-    /// dropped tables is not either. A process that is killed no longer counts.
+    /// The state is that of a [safe snapshot](Database::begin_safe_snapshot) taken in the writing
+    /// process when this one opens. It is older than every transaction that is writing then and
+    /// does not end within a tenth of a second; the call waits that long. The state does not change
+    /// afterwards: to see later commits, open the database again.
+    ///
+    /// Opening reads all contents and builds the indexes in this process's memory. As long as the
+    /// database is open here, the writing process keeps what this one reads. It gives back no space
+    /// that was in use when this process opened the database, and no space of dropped tables. A
+    /// process that is killed no longer counts.
     ///
     /// Options of commits and of space have no effect. The writing process needs its
-    /// [worker](Options::worker), and both must run on one machine, in one network
-    /// namespace.
+    /// [worker](Options::worker). Both processes must run on one machine, in one network namespace.
     ///
-    /// On macOS and Windows the database must not be open, and cannot be opened
-    /// while it is read.
+    /// On macOS and Windows no other process may have the database open, and none can open it while
+    /// it is read.
     ///
     /// # Errors
-    /// [`Error::NoDatabase`]; [`Error::ReadersRefused`] if the process that has it
-    /// open does not answer within ten seconds, and [`Error::AlreadyOpen`] in its
-    /// place on macOS and Windows; [`Error::NotADatabase`], [`Error::FormatVersion`],
+    /// [`Error::NoDatabase`]; [`Error::ReadersRefused`] if the process that has it open does not
+    /// answer within ten seconds, or [`Error::AlreadyOpen`] instead on macOS and Windows;
+    /// [`Error::NotADatabase`], [`Error::FormatVersion`],
     /// [`Error::Damaged`], [`Error::Io`], [`Error::InvalidOption`].
     ///
     /// ```

@@ -1,5 +1,6 @@
 //! Changing definitions beside running transactions.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use crate::engine::failure::from_medium;
 use crate::engine::table::{Index, IndexInner, Table, TableInner};
 use crate::transactions::transaction::Transaction;
 use crate::types::error::{Error, Result};
+use crate::types::index_progress::IndexProgress;
 use crate::types::isolation::Isolation;
 use crate::types::layouts::{Layouts, check_added};
 use crate::types::schema::{IndexDef, TableDef};
@@ -21,18 +23,20 @@ use crate::types::transaction_options::TransactionOptions;
 use crate::types::value::Value;
 
 impl Database {
-    /// Creates a table. It is durable when the call returns. Serializable
-    /// transactions that began before the call returned and may write cannot use it:
-    /// they get [`Conflict::TableIsNewer`](crate::Conflict::TableIsNewer), and
-    /// [`Database::run`] begins them again. To those that only read it is empty; unless
-    /// it has the name of a table that was dropped or renamed after they began, which
-    /// they could take for it: they get the same error then, but for safe snapshots.
+    /// Creates a table, which is durable when the call returns.
+    ///
+    /// A serializable transaction that may write cannot use the table if it began before the call
+    /// returned. It gets [`Conflict::TableIsNewer`](crate::Conflict::TableIsNewer), and
+    /// [`Database::run`] begins it again. To a transaction that only reads, the table is empty. But
+    /// if the table has the name of one that was dropped or renamed after that transaction began,
+    /// the transaction could mistake one for the other. It then gets the same error, unless it
+    /// reads a safe snapshot.
     ///
     /// # Errors
-    /// [`Error::TableExists`]; [`Error::InvalidDefinition`], also if the definition
-    /// takes more than 60,000 bytes (42 and its name for a column);
-    /// [`Error::UnknownColumn`]; errors of the commit. No table has been created
-    /// then; after [`Error::MediumFailed`] the next opening shows.
+    /// [`Error::TableExists`]; [`Error::InvalidDefinition`], also if the definition takes more than
+    /// 60,000 bytes (a column takes 42 and its name); [`Error::UnknownColumn`]; errors of the
+    /// commit. If the call fails, no table has been created. After [`Error::MediumFailed`], the
+    /// next opening shows whether it has.
     pub fn create_table(&self, def: TableDef) -> Result<Table> {
         let core = &self.core;
         let _change = core.tables.change();
@@ -54,8 +58,9 @@ impl Database {
         Ok(new.table)
     }
 
-    /// The table of this name, which is created if there is none. One that is there
-    /// is taken as it is.
+    /// Returns the table of this name, and creates it if there is none.
+    ///
+    /// A table that exists is returned as it is, even if its definition is another one.
     ///
     /// # Errors
     /// As [`Database::create_table`], without [`Error::TableExists`].
@@ -67,12 +72,11 @@ impl Database {
         }
     }
 
-    /// The table with this definition, which is created if there is none of its
-    /// name.
+    /// Returns the table with this definition, and creates it if there is none of its name.
     ///
     /// # Errors
-    /// As [`Database::create_table`], and instead of [`Error::TableExists`]
-    /// [`Error::DefinitionDiffers`], which says how the table that is there differs.
+    /// As [`Database::create_table`], but [`Error::DefinitionDiffers`] instead of
+    /// [`Error::TableExists`]. It says how the existing table differs.
     ///
     /// ```
     /// # use pantile::*;
@@ -92,13 +96,16 @@ impl Database {
         }
     }
 
-    /// Drops a table. Transactions that have written to it fail to commit, and
-    /// others get [`Error::TableDropped`] when they next use it. Its space is
-    /// given back once none of them runs.
+    /// Drops a table.
+    ///
+    /// Transactions that have written to the table fail to commit. Others get
+    /// [`Error::TableDropped`] when they next use it. The space is given back once none of these
+    /// transactions runs any more.
     ///
     /// # Errors
-    /// [`Error::UnknownTable`], and errors of the commit. The table stays then; after
-    /// [`Error::MediumFailed`] the next opening shows.
+    /// [`Error::UnknownTable`], [`Error::PreparedChanges`], and errors of the commit. If the call
+    /// fails, the table stays. After [`Error::MediumFailed`], the next opening shows whether it
+    /// does.
     pub fn drop_table(&self, name: &str) -> Result<()> {
         let core = &self.core;
         let table = core.tables.by_name(name)?;
@@ -116,13 +123,16 @@ impl Database {
         Ok(())
     }
 
-    /// Replaces a table by an empty one with the same definition and name, however
-    /// many rows it has. Transactions that use the old one find it dropped, as
-    /// after [`Database::drop_table`]. Returns a handle of the new one.
+    /// Replaces a table by an empty one with the same definition and name, and returns a handle of
+    /// the new one.
+    ///
+    /// The table can have any number of rows. Transactions that use the old table find it dropped,
+    /// as after [`Database::drop_table`].
     ///
     /// # Errors
-    /// [`Error::TableDropped`], and errors of the commit. The table stays as it is
-    /// then; after [`Error::MediumFailed`] the next opening shows.
+    /// [`Error::TableDropped`], [`Error::PreparedChanges`], and errors of the commit. If the call
+    /// fails, the table stays as it is. After [`Error::MediumFailed`], the next opening shows
+    /// whether it has.
     ///
     /// ```
     /// # use pantile::*;
@@ -153,28 +163,29 @@ impl Database {
         Ok(table)
     }
 
-    /// Changes the columns or the name of a table that may be filled and in use,
-    /// in a moment, however many rows it has: rows keep their bytes and are read
-    /// as what they were. Returns a handle of the table as it is then.
+    /// Changes the columns or the name of a table, and returns a handle of the changed table.
     ///
-    /// Handles that were made before go on working. They know the columns that
-    /// there were, with the numbers and names that those had; rows written through
-    /// them get the defaults of other columns. Of a column that has been dropped
-    /// they read what older rows have, and nothing can be written to it.
+    /// The table may have rows and be in use. The call takes a moment, however many rows there are:
+    /// rows keep their bytes, and are decoded by the layout under which they were written.
+    ///
+    /// Older handles stay usable. They know the columns that the table had when they were made,
+    /// with the numbers and names of that time. Rows that are written through them get the defaults
+    /// of columns that the handle does not know. If a column has been dropped since, an older
+    /// handle still reads its values in older rows, but nothing can be written to it.
+    ///
+    /// Serializable transactions that began before the call returned cannot write through the new
+    /// handle: they get [`Conflict::TableIsNewer`](crate::Conflict::TableIsNewer), and
+    /// [`Database::run`] begins them again. Names are not part of a snapshot: [`Database::table`]
+    /// finds the table that has the name now. An older transaction reads the rows that this table
+    /// had at its own timestamp.
     ///
     /// # Errors
-    /// [`Error::InvalidDefinition`], above all if a column that is dropped or given
-    /// another type is in an index, if a new column neither takes NULL nor has a
-    /// default, and after 255 changes of a table's layout; [`Error::UnknownColumn`];
-    /// [`Error::TableExists`]; values that do not fit, of a default; errors of the
-    /// commit. Nothing has changed then; after [`Error::MediumFailed`] the next opening shows.
-    ///
-    /// Serializable transactions that began before the call returned cannot write
-    /// through the new handle: they get
-    /// [`Conflict::TableIsNewer`](crate::Conflict::TableIsNewer), and
-    /// [`Database::run`] begins them again. Names are not of a moment:
-    /// [`Database::table`] finds the table that has the name now, and an older
-    /// transaction reads the rows that this one had at its moment.
+    /// [`Error::InvalidDefinition`], for example if a column that is dropped or given another type
+    /// is in an index, if a new column neither takes NULL nor has a default, or after 255 changes
+    /// of the table's layout; [`Error::UnknownColumn`]; [`Error::TableExists`];
+    /// [`Error::WrongType`] and similar if a default does not fit its column;
+    /// [`Error::PreparedChanges`]; errors of the commit. If the call fails, nothing has changed.
+    /// After [`Error::MediumFailed`], the next opening shows whether it has.
     pub fn alter_table(&self, table: &Table, change: &TableChange) -> Result<Table> {
         let core = &self.core;
         let _change = core.tables.change_table(&table.inner);
@@ -206,15 +217,43 @@ impl Database {
         Ok(core.tables.renamed(&old, inner, at))
     }
 
-    /// Creates a secondary index of a table that may be filled and in use.
+    /// Creates a secondary index of a table, which may have rows and be in use.
     ///
     /// # Errors
     /// [`Error::IndexExists`], [`Error::InvalidDefinition`], [`Error::UnknownColumn`];
-    /// [`Error::DuplicateKey`] if the index is to be unique and two rows have
-    /// the same key; [`Error::Timeout`] if another transaction took very long
-    /// to commit; errors of the commit. There is no index then; after
-    /// [`Error::MediumFailed`] the next opening shows.
+    /// [`Error::DuplicateKey`] if the index is to be unique and two rows have the same key;
+    /// [`Error::Timeout`] if another transaction took very long to commit;
+    /// [`Error::PreparedChanges`]; errors of the commit. If the call fails, there is no index.
+    /// After [`Error::MediumFailed`], the next opening shows whether there is.
     pub fn create_index(&self, table: &Table, def: IndexDef) -> Result<Index> {
+        self.create_index_with(table, def, |_| ControlFlow::Continue(()))
+    }
+
+    /// As [`Database::create_index`], and calls `progress` now and then. If that
+    /// returns `Break`, no index is created.
+    ///
+    /// # Errors
+    /// Those of [`Database::create_index`], and [`Error::Cancelled`].
+    ///
+    /// ```
+    /// # use std::ops::ControlFlow;
+    /// # use pantile::*;
+    /// # let db = Options::new().medium(MediumKind::Dram).open("unused")?;
+    /// # let def = TableDef::new("pets").column("id", Type::U32).column("name", Type::String(40)).primary_key(["id"]);
+    /// # let pets = db.create_table(def)?;
+    /// # db.run(|txn| txn.insert(&pets, &[1u32.into(), "Rex".into()]))?;
+    /// db.create_index_with(&pets, IndexDef::new("by_name", ["name"]), |progress| {
+    ///     println!("{} of {} rows", progress.done, progress.total);
+    ///     ControlFlow::Continue(())
+    /// })?;
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn create_index_with(
+        &self,
+        table: &Table,
+        def: IndexDef,
+        mut progress: impl FnMut(IndexProgress) -> ControlFlow<()>,
+    ) -> Result<Index> {
         let core = &self.core;
         // Definitions of other tables can change while it is filled.
         let _change = table.inner.change();
@@ -236,7 +275,7 @@ impl Database {
         // whether they have. The build adds those of older rows.
         let unless_prepared = |change: &dyn Fn()| self.prepared.change(inner).map(|_changing| change());
         unless_prepared(&|| inner.change_indexes(|list| list.push(Arc::clone(&index))))?;
-        let made = core.fill_index(inner, &index, unless_prepared).and_then(|()| {
+        let made = core.fill_index(inner, &index, unless_prepared, &mut progress).and_then(|()| {
             let _change = core.tables.change();
             self.store_definition(inner, &stored)
         });
@@ -250,13 +289,16 @@ impl Database {
         Ok(Index { table: table.clone(), inner: index })
     }
 
-    /// Drops a secondary index. Scans that have begun go on. Transactions that
-    /// began before maintain the index until they end, so that what they have
-    /// read through it stays protected; its memory is given back after that.
+    /// Drops a secondary index.
+    ///
+    /// Scans that have begun go on. Transactions that began before the call maintain the index
+    /// until they end, so that what they have read through it stays protected. Its memory is freed
+    /// after that.
     ///
     /// # Errors
-    /// [`Error::UnknownIndex`], and errors of the commit. The index stays then; after
-    /// [`Error::MediumFailed`] the next opening shows.
+    /// [`Error::UnknownIndex`], [`Error::PreparedChanges`], and errors of the commit. If the call
+    /// fails, the index stays. After [`Error::MediumFailed`], the next opening shows whether it
+    /// does.
     pub fn drop_index(&self, table: &Table, name: &str) -> Result<()> {
         let core = &self.core;
         let _change = core.tables.change_table(&table.inner);

@@ -35,20 +35,23 @@ impl Database {
         self.core.running_transactions()
     }
 
-    /// The processes that have opened the database
-    /// [to read it](crate::Options::open_read_only), and what each keeps from being
-    /// given back. It ends with the process. The call visits all blocks for each.
+    /// The processes that have opened the database [to read it](crate::Options::open_read_only),
+    /// and the space that each holds back until it closes the database or ends.
+    ///
+    /// The call visits all blocks for each process.
     pub fn reading_processes(&self) -> Vec<ReadingProcess> {
         self.core.reading_processes()
     }
 
-    /// Ends a transaction of any thread: nothing more of it is committed. Its next
-    /// call fails with [`Error::TransactionEnded`](crate::Error::TransactionEnded), and one that waits for a lock
-    /// returns at once with the same. What it holds, locks included, goes when its
-    /// program drops it, and not before: the program may still look at rows that it
-    /// has read, which lie on the medium itself.
-    /// [`Stats::ended_not_dropped`](crate::Stats::ended_not_dropped) counts those
-    /// that are left.
+    /// Ends a transaction of any thread, so that it cannot commit any more.
+    ///
+    /// The transaction's next call fails with
+    /// [`Error::TransactionEnded`](crate::Error::TransactionEnded). A call that waits for a lock
+    /// returns with the same error at once. What the transaction holds, locks included, is released
+    /// only when its program drops it, because the program may still look at rows that it has read,
+    /// which lie on the medium itself.
+    /// [`Stats::ended_not_dropped`](crate::Stats::ended_not_dropped) counts the transactions that
+    /// are ended and not yet dropped.
     ///
     /// A commit that has begun goes on.
     ///
@@ -69,9 +72,11 @@ impl Database {
         self.core.end_transaction(id, EndedBy::Call(Location::caller()))
     }
 
-    /// Changes [`Options::max_pinned_age`](crate::Options::max_pinned_age) of the open
-    /// database; `None` is no limit. Transactions that are open are looked at again,
-    /// those too that have been warned of.
+    /// Changes [`Options::max_pinned_age`](crate::Options::max_pinned_age) of the open database.
+    /// `None` means no limit.
+    ///
+    /// The new limit applies to transactions that are already open, including those that have been
+    /// warned of.
     ///
     /// ```
     /// # use pantile::*;
@@ -84,7 +89,8 @@ impl Database {
         self.core.limit_pinned(|limits| limits.age = limit);
     }
 
-    /// The same for [`Options::max_pinned_bytes`](crate::Options::max_pinned_bytes).
+    /// Changes [`Options::max_pinned_bytes`](crate::Options::max_pinned_bytes) of the open
+    /// database, as [`Database::set_max_pinned_age`] changes the other limit.
     pub fn set_max_pinned_bytes(&self, limit: Option<(u64, OnPinned)>) {
         self.core.limit_pinned(|limits| limits.bytes = limit);
     }
@@ -104,10 +110,11 @@ impl Database {
         self.core.figures()
     }
 
-    /// What the database has done of late: about a sample a second for the last 10
-    /// minutes in which anything began or ended, and one a minute for a day. The
-    /// worker takes them, or [`Database::upkeep`] where there is none. The samples
-    /// take at most 400 KB of memory, which
+    /// Samples of what the database has done lately.
+    ///
+    /// There is about one sample per second for the last 10 minutes in which anything began or
+    /// ended, and one per minute for a day. The worker takes the samples; without a worker,
+    /// [`Database::upkeep`] does. They take at most 400 KB of memory, which
     /// [`Stats::dram_bytes`](crate::Stats::dram_bytes) counts.
     ///
     /// ```
@@ -123,10 +130,10 @@ impl Database {
         self.core.history()
     }
 
-    /// When the medium has no room left, if its used part goes on growing as in the
-    /// last minute. `None` if it has not grown, or nothing is known of the last
-    /// seconds. Both limits count: [`Options::max_bytes`](crate::Options::max_bytes),
-    /// and what is free on the file system.
+    /// The time until the medium is full, if its used part goes on growing as in the last minute.
+    ///
+    /// `None` if it has not grown, or if nothing is known of the last seconds. Both limits count:
+    /// [`Options::max_bytes`](crate::Options::max_bytes), and the free space of the file system.
     pub fn full_in(&self) -> Option<Duration> {
         self.core.full_in()
     }
@@ -153,9 +160,10 @@ impl Database {
         self.core.space_by_table()
     }
 
-    /// What each table takes in detail: its blocks by their state, its rows, and its
-    /// indexes. The tables are those of [`Database::space_by_table`], and what belongs
-    /// to no table has an empty name. The call visits every block.
+    /// The space of each table in detail: its blocks by state, its rows, and its indexes.
+    ///
+    /// The tables are those of [`Database::space_by_table`]. An entry with an empty name has what
+    /// belongs to no table. The call visits every block.
     ///
     /// ```
     /// # use pantile::*;
@@ -169,7 +177,7 @@ impl Database {
         self.core.parts_by_table()
     }
 
-    /// How long the chains of versions are, measured on about `samples` tuples
+    /// Measures how long the chains of versions are, on about `samples` tuples
     /// of each table.
     pub fn chains(&self, samples: u64) -> Chains {
         let core = &self.core;
@@ -190,13 +198,14 @@ impl Database {
     }
 }
 
-/// Entries in all indexes, those of the catalog and of values out of line
-/// included, and those of dropped indexes not. Once everything is cleaned up,
-/// each row has one in each index of its table. The call loads what is still in
-/// an image, and visits every entry.
+/// Counts the entries in all indexes.
+///
+/// The indexes of the catalog and of values out of line are included, dropped indexes are not. Once
+/// everything is cleaned up, each row has one entry in each index of its table. The call loads
+/// indexes that are still in an image only, and visits every entry.
 ///
 /// # Errors
-/// If an index cannot be loaded.
+/// The call fails if an index cannot be loaded.
 pub fn index_entries(db: &Database) -> Result<u64> {
     let entries = |table: &Arc<TableInner>| {
         db.core.load_apart(table)?;

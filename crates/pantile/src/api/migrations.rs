@@ -27,9 +27,10 @@ enum Step {
     Run(Body),
 }
 
-/// One numbered change of a schema, in steps that are made one after the other.
-/// Each step is made wholly or not at all, and once, whenever the process ends:
-/// the database remembers how far it has come.
+/// One numbered change of a schema, made of steps.
+///
+/// The steps run one after the other. Each takes effect wholly or not at all, and only once, even
+/// if the process ends in between: the database records how far the migration has come.
 #[must_use]
 pub struct Migration {
     number: u64,
@@ -38,8 +39,8 @@ pub struct Migration {
 }
 
 impl Migration {
-    /// A migration without steps. Numbers rise from one to the next; the name is
-    /// for people.
+    /// A migration without steps. Each migration has a higher number than the one before it. The
+    /// name is for people.
     pub fn new(number: u64, name: impl Into<String>) -> Self {
         Self { number, name: name.into(), steps: Vec::new() }
     }
@@ -74,9 +75,10 @@ impl Migration {
         self.step(Step::DropIndex(table.into(), index.into()))
     }
 
-    /// Changes rows in one transaction, which is run again if it conflicts with
-    /// others. That the step is done is a part of the transaction. The body fails
-    /// with [`Error`] or with an error of one's own, as that of [`Database::run`] does.
+    /// Changes rows in one transaction, which runs again if it conflicts with others.
+    ///
+    /// The transaction also records that the step is done. `body` can fail with [`Error`] or with
+    /// an error of your own, like the closure of [`Database::run`].
     pub fn run<E: Into<Failure>>(
         self,
         body: impl Fn(&Database, &mut Transaction) -> Result<(), E> + Send + Sync + 'static,
@@ -95,8 +97,10 @@ impl fmt::Debug for Migration {
     }
 }
 
-/// All migrations of a program, from the first one on. The database records in a
-/// table, `#migrations`, which it has had, and each is made once.
+/// All migrations of a program, from the first one on.
+///
+/// The database records in its table `#migrations` which of them it has had, so each is applied
+/// once.
 ///
 /// ```
 /// # use pantile::*;
@@ -131,7 +135,7 @@ struct Progress {
 }
 
 impl Migrations {
-    /// None yet.
+    /// No migrations yet.
     pub fn new() -> Self {
         Self::default()
     }
@@ -142,16 +146,19 @@ impl Migrations {
         self
     }
 
-    /// Makes those that the database has not had, in order. Returns their numbers.
-    /// One that was interrupted or has failed goes on from the step at which that
-    /// happened.
+    /// Applies the migrations that the database has not had, in order, and returns their numbers.
+    ///
+    /// A migration that was interrupted or has failed goes on from the step at which that happened.
     ///
     /// # Errors
-    /// [`Error::InvalidMigrations`], before anything is done, if the numbers do not
-    /// rise, if this is called in a step of a migration, or if the database has had a migration that is not among these, or
-    /// one of another name: it belongs to another program, or to a newer version
-    /// of this one. [`Error::MigrationFailed`] with the step and why; the steps
-    /// before it stay made, and the step itself has changed nothing.
+    /// [`Error::InvalidMigrations`], before anything is done, in these cases: the numbers do not
+    /// rise; a step of a migration calls this; the database has had a migration that is not among
+    /// these, or that has another name here. Such a database belongs to another program, or to a
+    /// newer version of this one.
+    ///
+    /// [`Error::MigrationFailed`] with the step and the reason. The steps before it stay in effect. The
+    /// step itself has changed nothing; if the reason is [`Error::MediumFailed`], a later call
+    /// finds out whether it has.
     pub fn apply(&self, db: &Database) -> Result<Vec<u64>> {
         self.check_order()?;
         let Some(_turn) = db.core.tables.migrate() else {
@@ -243,6 +250,14 @@ fn note(txn: &mut Transaction, record: &Table, number: u64, progress: &Progress)
         .map(drop)
 }
 
+/// The same. Of a migration that has done nothing there is no note, so that a program without it works as before.
+fn note_or_forget(txn: &mut Transaction, record: &Table, number: u64, progress: &Progress) -> Result<()> {
+    match progress.steps {
+        0 => txn.delete(record, &[number.into()]).map(drop),
+        _ => note(txn, record, number, progress),
+    }
+}
+
 /// Makes a step and notes that it is done.
 fn make(
     db: &Database,
@@ -269,9 +284,10 @@ fn make(
             db.run(|txn| note(txn, record, migration.number, &begun))?;
         }
         if let Err(error) = change(db, step, under_way) {
-            if under_way.is_none() {
-                // It has not happened, so it is not under way.
-                db.run(|txn| note(txn, record, migration.number, progress))?;
+            if !matches!(error, Error::MediumFailed { .. }) {
+                // It has not happened, so it is not under way. If this cannot be noted, the next call looks for it.
+                progress.under_way = None;
+                let _ = db.run(|txn| note_or_forget(txn, record, migration.number, progress));
             }
             return Err(error.into());
         }

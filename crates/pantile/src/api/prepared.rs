@@ -32,27 +32,31 @@ fn definition() -> TableDef {
 }
 
 impl Database {
-    /// Prepares a transaction for the commit of a coordinator that has parts of it in
-    /// several databases (two-phase commit): it writes down durably what it has
-    /// changed, under a name that the coordinator chooses, and keeps its locks. From
-    /// then on its commit does not fail, and it is neither committed nor rolled back
-    /// but by its name, before or after the database is opened again.
+    /// Prepares a transaction for two-phase commit, under a name.
     ///
-    /// Rows that it has locked and not changed are locked until the database is closed.
+    /// A coordinator prepares the parts of one transaction in several databases before it commits
+    /// them all. The call durably records what the transaction has changed, under a name that the
+    /// coordinator chooses. The transaction keeps its locks. From then on its commit does not fail.
+    /// The transaction ends only when it is committed or rolled back: through the handle that the
+    /// call returns, or by its name with [`Database::take_prepared`], also after the database has
+    /// been opened again.
+    ///
+    /// Locks of rows that the transaction has not changed last only until the database is closed.
     /// The definitions of tables whose rows it has changed cannot change.
     ///
-    /// Readers do not wait for it, unless it is serializable: then its place in the
-    /// order is settled here, and those that read what it has written wait until it
-    /// ends, as does the freeing of space. Decide soon. After the database has been
-    /// opened again, the order of such a transaction is that of its commit, and what it
-    /// has read is not protected any more: decide before others write.
+    /// Readers do not wait for the transaction, unless it is serializable. The call fixes the
+    /// timestamp of a serializable transaction. From then on, transactions that read what it has
+    /// written wait until it ends, and so does the freeing of space: decide soon. After the
+    /// database has been opened again, a serializable transaction gets its timestamp when it
+    /// commits, and what it has read is not protected any more: decide before others write.
     ///
     /// # Errors
-    /// [`Error::AlreadyPrepared`]; [`Error::InvalidOption`] for a name of more than 255
-    /// bytes, and for a serializable transaction with
-    /// [`Options::writers_move(false)`](crate::Options::writers_move); what
-    /// [`Transaction::commit`] returns, and [`Error::MemoryFull`]. The transaction has
-    /// been rolled back.
+    /// [`Error::AlreadyPrepared`]; [`Error::InvalidOption`] for a name of more than 255 bytes, for
+    /// a transaction of another database, and for a serializable transaction with
+    /// [`Options::writers_move(false)`](crate::Options::writers_move); what [`Transaction::commit`]
+    /// returns, and [`Error::MemoryFull`]. The transaction has been rolled back then, unless its
+    /// record cannot be removed: in that case [`Database::prepared`] lists it, and it can only be
+    /// rolled back.
     ///
     /// ```
     /// # use pantile::*;
@@ -149,16 +153,17 @@ impl Database {
         PreparedTransaction::new(&self.prepared, name, held)
     }
 
-    /// The names of the prepared transactions that wait to be committed or rolled
-    /// back, in order. Those that somebody has in hand are not among them.
+    /// The names of the prepared transactions that wait to be committed or rolled back, in order.
+    ///
+    /// A transaction is not among them while there is a [`PreparedTransaction`] of it.
     pub fn prepared(&self) -> Vec<Vec<u8>> {
         let state = self.prepared.state.lock();
         let waiting = state.by_name.iter().filter(|(_, entry)| entry.waits.is_some());
         waiting.map(|(name, _)| name.clone()).collect()
     }
 
-    /// Checks that no prepared transaction has changed rows of a table, so that its
-    /// definition can change and it can be dropped.
+    /// Checks that no prepared transaction has changed rows of a table, so that the table can be
+    /// altered and dropped.
     ///
     /// # Errors
     /// [`Error::PreparedChanges`].

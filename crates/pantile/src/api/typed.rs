@@ -17,8 +17,8 @@ use crate::types::value::Value;
 
 /// A handle of a table whose rows are read and written as structs; cheap to clone.
 ///
-/// It adds no way to the medium: each call is the one of [`Transaction`] with that
-/// name, and [`TypedTable::table`] is the table for all other calls.
+/// Each method does the same as the method of that name of [`Transaction`] or [`Database`]. For all
+/// other calls, use [`TypedTable::table`].
 #[cfg_attr(feature = "derive", doc = "```")]
 #[cfg_attr(not(feature = "derive"), doc = "```ignore")]
 /// # use pantile::*;
@@ -53,11 +53,11 @@ pub struct TypedTable<T> {
 }
 
 impl Database {
-    /// The table of a struct, which is created if there is none of its name.
+    /// Returns the table of a struct, and creates it if there is none of its name.
     ///
     /// # Errors
-    /// As [`Database::open_or_create`]: [`Error::DefinitionDiffers`] if the table that
-    /// is there is another one.
+    /// As [`Database::open_or_create`]: [`Error::DefinitionDiffers`] if the existing table has
+    /// another definition.
     pub fn open_typed<T: Record>(&self) -> Result<TypedTable<T>> {
         let table = self.open_or_create(T::table_def())?;
         Ok(TypedTable { table, rows: PhantomData })
@@ -65,7 +65,7 @@ impl Database {
 }
 
 impl<T: Record> TypedTable<T> {
-    /// A table that is there, whatever its name and indexes, as one of these structs.
+    /// Reads and writes an existing table as one of these structs, whatever its name and indexes.
     ///
     /// # Errors
     /// [`Error::DefinitionDiffers`] if its columns or its primary key differ from the
@@ -92,7 +92,7 @@ impl<T: Record> TypedTable<T> {
         txn.insert(&self.table, row.values().as_ref())
     }
 
-    /// Adds rows, all of them or none. Returns how many they are.
+    /// Adds rows, all of them or none. Returns their number.
     ///
     /// # Errors
     /// As [`Transaction::insert_many`].
@@ -121,8 +121,8 @@ impl<T: Record> TypedTable<T> {
         txn.upsert(&self.table, row.values().as_ref())
     }
 
-    /// Adds a row or replaces the one with its primary key. Returns the row that
-    /// there was.
+    /// Adds a row or replaces the one with its primary key. Returns the row that was replaced, if
+    /// there was one.
     ///
     /// # Errors
     /// As [`Transaction::replace`].
@@ -130,8 +130,8 @@ impl<T: Record> TypedTable<T> {
         txn.replace_read(&self.table, row.values().as_ref(), |row| self.read(row))
     }
 
-    /// Gives the row with its primary key all its values. Returns whether there is
-    /// one.
+    /// Sets all columns of the row with the struct's primary key. Returns whether there is such a
+    /// row.
     ///
     /// # Errors
     /// As [`Transaction::update`].

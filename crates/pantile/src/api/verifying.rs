@@ -18,11 +18,11 @@ const STEP: u64 = 256;
 const PAUSE: Duration = Duration::from_millis(100);
 
 impl Database {
-    /// Looks whether the newest version of every row can still be read and its
-    /// checksum fits, beside other transactions, reading at most
-    /// `bytes_per_second`. Reads by transactions do not look at checksums: call
-    /// this from time to time, in a thread of its own. Damage is no error; the
-    /// result lists it. What is in the system's page cache is looked at there.
+    /// Verifies the checksum of the newest version of every row, beside other transactions.
+    ///
+    /// The call reads at most `bytes_per_second`. By default, reads by transactions do not verify
+    /// checksums: call this from time to time, in a thread of its own. Damage is no error; the
+    /// result lists it. What is in the system's page cache is verified there, not on the device.
     ///
     /// # Errors
     /// [`Error::Closed`], also if the database is closed meanwhile;
@@ -46,8 +46,9 @@ impl Database {
         self.verify_all(self.core.tables.all(), bytes_per_second, || ControlFlow::Continue(()))
     }
 
-    /// The same for the rows of one table, as fast as it goes. `goes_on` is called now
-    /// and then.
+    /// Verifies the rows of one table like [`Database::verify`], without a limit on the rate.
+    ///
+    /// `goes_on` is called now and then, and ends the call if it returns `Break`.
     ///
     /// # Errors
     /// [`Error::Cancelled`] when `goes_on` returns `Break`; [`Error::ForeignTable`];

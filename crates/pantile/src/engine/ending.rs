@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use pantile_base::Timestamp;
 use pantile_base::limits::TRANSACTION_SLOTS;
 use pantile_cc::{Open, Slot};
 use pantile_store::{Held, Reader};
@@ -100,7 +101,9 @@ impl Core {
         let known = |open: Open| self.holder_of(&open).map(|holder| (open, holder));
         let mut open: Vec<_> = self.registry.open().filter_map(known).collect();
         open.sort_by_key(|(open, _)| open.reads_at);
-        let reader = |open: &Open| Reader { at: open.reads_at, by_statement: open.by_statement };
+        // What reads no more is above everything.
+        let at = |open: &Open| if open.reads_nothing { Timestamp::MAX } else { open.reads_at };
+        let reader = |open: &Open| Reader { at: at(open), by_statement: open.by_statement };
         let readers: Vec<_> = open.iter().map(|(open, _)| reader(open)).collect();
         let (held, by_any) = self.store.held(&readers, &self.tables.waiting());
         let named = open.into_iter().zip(held).map(|((open, holder), held)| HeldBy { open, holder, held });

@@ -1,6 +1,6 @@
 //! Filling an index of a table that is in use.
 
-use std::ops::Bound;
+use std::ops::{Bound, ControlFlow};
 
 use pantile_base::control::{Control, is_removed};
 use pantile_base::{Address, Timestamp, TupleId};
@@ -13,27 +13,38 @@ use crate::engine::memory_limit::Adds;
 use crate::engine::stale::StaleEntry;
 use crate::engine::table::{IndexInner, TableInner};
 use crate::engine::visitor::Visitor;
-use crate::types::error::Result;
+use crate::types::error::{Error, Result};
+use crate::types::index_progress::IndexProgress;
 use crate::types::key::Key;
 
-/// Rows that are entered between two looks at the memory that is left.
+/// Rows that are looked at between two looks at the memory that is left, and at whether
+/// to go on.
 const CHECKED_EVERY: u64 = 4096;
 
 impl Core {
     /// Enters the keys of every version that a transaction may see. The entries
     /// of versions that are no longer the newest are handed to the cleaner. `announce`
     /// is to call what it is called with, once nobody is prepared who has looked for
-    /// duplicates in the unfinished index.
+    /// duplicates in the unfinished index. `progress` says whether to go on.
     pub fn fill_index(
         &self,
         table: &TableInner,
         index: &IndexInner,
         announce: impl FnOnce(&dyn Fn()) -> Result<()>,
+        progress: &mut dyn FnMut(IndexProgress) -> ControlFlow<()>,
     ) -> Result<()> {
         let visitor = self.visitor("the creation of an index")?;
-        for tuple in (0..table.tuples_end()).map(TupleId) {
+        let end = table.tuples_end();
+        let total = if index.def.unique { 2 * end } else { end };
+        let mut go_on = |done: u64| match progress(IndexProgress { done: done.min(total), total }) {
+            ControlFlow::Break(()) => Err(Error::Cancelled),
+            ControlFlow::Continue(()) if !self.gate.is_open() => Err(Error::Closed),
+            ControlFlow::Continue(()) => Ok(()),
+        };
+        for tuple in (0..end).map(TupleId) {
             if tuple.0 % CHECKED_EVERY == 0 {
                 self.check_memory(visitor.slot(), Adds::Row)?;
+                go_on(tuple.0)?;
             }
             visitor
                 .settled(table, tuple, |newest| self.enter_versions(&visitor, table, index, tuple, newest))?;
@@ -43,9 +54,9 @@ impl Core {
             // look again if they have not begun to commit. The check waits for
             // the others.
             announce(&|| table.change_indexes(|_| {}))?;
-            self.check_built(&visitor, table, index)?;
+            self.check_built(&visitor, table, index, |looked_at| go_on(end + looked_at))?;
         }
-        Ok(())
+        go_on(total)
     }
 
     /// `None` if a transaction is just beginning, so that it is not known what
@@ -86,15 +97,25 @@ impl Core {
     }
 
     /// Checks that no two rows have the same key at one moment. Rows may pass keys on meanwhile.
-    fn check_built(&self, visitor: &Visitor<'_>, table: &TableInner, index: &IndexInner) -> Result<()> {
+    fn check_built(
+        &self,
+        visitor: &Visitor<'_>,
+        table: &TableInner,
+        index: &IndexInner,
+        mut go_on: impl FnMut(u64) -> Result<()>,
+    ) -> Result<()> {
         let mut scan = Scan::new(Bound::Unbounded, Bound::Unbounded, Direction::Forward);
         let mut batch = Batch::new();
         let look = |tuple, entry: &[u64]| {
             visitor.settled(table, tuple, |newest| Some(self.key_of(table, index, tuple, newest, entry)))
         };
-        let mut last: Option<KeyOf> = None;
+        let (mut last, mut looked_at): (Option<KeyOf>, u64) = (None, 0);
         while scan.next_batch(index.tree(), None, &mut batch) {
             for (entry, tuple) in batch.iter() {
+                looked_at += 1;
+                if looked_at % CHECKED_EVERY == 0 {
+                    go_on(looked_at)?;
+                }
                 let tuple = TupleId(tuple);
                 let mut found = look(tuple, entry)?;
                 while let (Some(one), Some(other)) = (&last, &found)

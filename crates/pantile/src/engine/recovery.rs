@@ -184,7 +184,7 @@ impl Core {
                 }
             }
         }
-        self.leave_out_older(&mut definitions);
+        self.rename_older(&mut definitions);
         Ok(definitions)
     }
 

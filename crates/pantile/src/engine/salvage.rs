@@ -38,22 +38,29 @@ impl Core {
     }
 
     /// A table that was dropped comes back if the tombstone of its definition
-    /// is lost. Of two tables of one name the later one stays.
-    pub fn leave_out_older(&self, definitions: &mut Vec<(TableId, Definition)>) {
+    /// is lost, and one that was renamed has its old name if the newer definition is.
+    /// Of two tables of one name the later one keeps it.
+    pub fn rename_older(&self, definitions: &mut [(TableId, Definition)]) {
         let Some(lost) = &self.options.salvage else { return };
         let mut newest: BTreeMap<String, TableId> = BTreeMap::new();
         for (id, def) in definitions.iter() {
             let known = newest.entry(def.def.name.clone()).or_insert(*id);
             *known = (*known).max(*id);
         }
-        definitions.retain(|(id, def)| {
-            let stays = newest[&def.def.name] == *id;
-            if !stays {
-                let what = format!("an earlier table was called {:?}, too; left out", def.def.name);
-                lost.note(Some(id.0), None, what);
+        for (id, definition) in definitions {
+            let name = &mut definition.def.name;
+            if newest[name] == *id {
+                continue;
             }
-            stays
-        });
+            let mut free = format!("{name} (table {})", id.0);
+            while newest.contains_key(&free) {
+                free.push('\'');
+            }
+            let what = format!("a later table is called {name:?}, too, so this one is called {free:?} here");
+            lost.note(Some(id.0), None, what);
+            newest.insert(free.clone(), *id);
+            *name = free;
+        }
     }
 
     /// The tuples whose primary key belongs to a later version of another

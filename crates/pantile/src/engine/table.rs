@@ -84,29 +84,29 @@ impl Table {
         &self.inner.schema().name
     }
 
-    /// Its definition: the columns as this handle knows them, and the indexes that
-    /// the table has now.
+    /// Returns the definition: the columns that this handle knows, and the indexes that the table
+    /// has now.
     pub fn definition(&self) -> TableDef {
         let indexes = self.inner.indexes();
         let ready = indexes.iter().filter(|index| index.is_ready());
         self.columns.definition(self.name(), ready.map(|index| (&index.def, &index.columns[..])))
     }
 
-    /// Its columns as this handle knows them, in the order of a row's values.
+    /// Returns the columns that this handle knows, in the order of a row's values.
     pub fn columns(&self) -> &[ColumnDef] {
         self.columns.defs()
     }
 
-    /// How often [`Database::alter_table`](crate::Database::alter_table) has changed
+    /// Returns how many times [`Database::alter_table`](crate::Database::alter_table) has changed
     /// the table since it was created.
     pub fn version(&self) -> u64 {
         self.inner.layouts().definition.version
     }
 
-    /// A secondary index by name.
+    /// Returns the secondary index of this name.
     ///
     /// # Errors
-    /// [`Error::UnknownIndex`], also while it is still being built.
+    /// [`Error::UnknownIndex`] if there is none, or while it is being built.
     pub fn index(&self, name: &str) -> Result<Index> {
         let indexes = self.inner.indexes();
         let found = indexes.iter().find(|i| i.def.name == name && i.is_ready());
@@ -116,20 +116,22 @@ impl Table {
         Ok(Index { table: self.clone(), inner })
     }
 
-    /// The values of a row, from a struct or a map whose fields are columns by their
-    /// names. A column without a field gets its default, or NULL if it takes it.
-    /// [`Row::deserialize`](crate::Row::deserialize) is the other way, with an example.
+    /// Converts a struct or a map to the values of a row.
+    ///
+    /// Each field gives the column of the same name its value. A column without a field gets its
+    /// default, or NULL if it takes NULL. [`Row::deserialize`](crate::Row::deserialize) converts in
+    /// the other direction, and has an example.
     ///
     /// # Errors
-    /// [`Error::Serde`], which names the field or column that does not fit. Lengths and
-    /// ranges are checked when the row is written.
+    /// [`Error::Serde`], which names the field or column that does not fit. Lengths and ranges are
+    /// not checked here, but when the row is written.
     #[cfg(feature = "serde")]
     pub fn serialize<T: serde::Serialize + ?Sized>(&self, row: &T) -> Result<Vec<crate::OwnedValue>> {
         let values = crate::types::row_serialize::serialize(&self.columns, row);
         values.map_err(|error| error.of_table(self.name()))
     }
 
-    /// The number of a column, for [`crate::Row::get`] and [`crate::Transaction::update`].
+    /// Returns the number of a column, for [`crate::Row::get`] and [`crate::Transaction::update`].
     ///
     /// # Errors
     /// [`Error::UnknownColumn`].

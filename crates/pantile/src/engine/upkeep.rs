@@ -85,6 +85,8 @@ impl Core {
     pub fn round(&self) -> Due {
         // Also where nothing can be done: the worker would not sleep.
         self.alarm.forget_record();
+        // First: where all slots are taken, the rest has to wait for those who may be the ones to end.
+        let watched = if self.store.medium().is_failed() { None } else { self.watch_holders() };
         let done = self.apart_with_slots(|enter| {
             if self.store.medium().is_failed() {
                 return Ok(Due::AfterAWrite);
@@ -98,10 +100,10 @@ impl Core {
             let is_left = self.look_at_unread(&permit, epoch);
             self.leave(permit);
             let due = if is_left { due.at_the_latest(epoch) } else { due };
-            let due = if self.look_at_earlier() { due.at_the_latest(LOOK) } else { due };
-            Ok(self.watch_holders().map_or(due, |time| due.at_the_latest(time)))
+            Ok(if self.look_at_earlier() { due.at_the_latest(LOOK) } else { due })
         });
-        done.unwrap_or(Due::AfterAWrite)
+        let due = done.unwrap_or(Due::AfterAWrite);
+        watched.map_or(due, |time| due.at_the_latest(time))
     }
 
     /// Where little space is left, a long transaction is to end before others
@@ -113,7 +115,9 @@ impl Core {
             let is_little = (room as f64) < limit as f64 * share;
             // The watermark may be old although nobody has run for long.
             let now = self.registry.now().tick();
-            let is_long = |open: Open| Clock::duration(now.saturating_sub(open.reads_at.tick())) >= LONG;
+            let is_long = |open: Open| {
+                !open.reads_nothing && Clock::duration(now.saturating_sub(open.reads_at.tick())) >= LONG
+            };
             self.stage.clear(is_little && self.registry.open().any(is_long));
         }
     }

@@ -1,4 +1,4 @@
-//! What a check finds, and where.
+//! Findings of a check, and their places on the medium.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -7,18 +7,20 @@ use pantile_base::limits::GROWTH_BYTES;
 use pantile_base::sync::Mutex;
 use pantile_media::ViewMedium;
 
-/// How bad a finding is. The set is closed: what is not damage is a notice.
+/// How serious a finding is.
+///
+/// The enum is exhaustive: a finding that is not damage is a notice.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "lowercase"))]
 pub enum Severity {
-    /// Something durable has changed, or contradicts the rest.
+    /// Durable data has changed, or contradicts other data.
     Damage,
-    /// Nothing is lost: traces of a power failure, a second copy of something,
-    /// or space that will never be used again.
+    /// Nothing is lost. Examples are traces of a power failure, a second copy of something, and
+    /// space that will never be used again.
     Notice,
 }
 
-/// Where something is on the medium, as far as known.
+/// A place on the medium, as far as it is known.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -26,13 +28,13 @@ pub struct Location {
     /// Byte offset in the data file.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub offset: Option<u64>,
-    /// The chunk of 2 MiB.
+    /// The number of the chunk, which has 2 MiB.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub chunk: Option<u32>,
     /// The block's number in the chunk.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub block: Option<u32>,
-    /// The slot of the block.
+    /// The number of the slot in the block.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub slot: Option<u32>,
     /// The id of the table.
@@ -72,17 +74,17 @@ impl fmt::Display for Location {
     }
 }
 
-/// One thing that is wrong.
+/// One finding of a check.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Finding {
-    /// Where.
+    /// Where it was found.
     #[cfg_attr(feature = "serde", serde(flatten))]
     pub place: Location,
     /// How bad it is.
     pub severity: Severity,
-    /// What.
+    /// What was found.
     pub what: String,
 }
 

@@ -15,8 +15,8 @@ pub struct InspectedImage {
     /// Whether the state record in force names an image, so that opening looks
     /// for it.
     pub is_named: bool,
-    /// Why opening cannot use it, and reads all contents. The image holds no
-    /// data, so that is not damage.
+    /// Why opening cannot use the image, so that it reads all contents. That is not damage, because
+    /// the image holds no data.
     pub problem: Option<String>,
 }
 

@@ -46,7 +46,7 @@ pub struct Inspection {
     pub identity: Option<String>,
     /// What is wrong with the superblock, if anything.
     pub superblock_problem: Option<String>,
-    /// Nothing has been stored yet.
+    /// Whether nothing has been stored yet.
     pub is_blank: bool,
     /// The four copies of state records.
     pub records: Vec<InspectedRecord>,
@@ -58,9 +58,9 @@ pub struct Inspection {
     pub chunks: Vec<InspectedChunk>,
     /// The highest timestamp found.
     pub highest_timestamp: u64,
-    /// What is wrong, as far as bytes alone show it.
+    /// What is wrong, as far as the bytes alone show it.
     pub findings: Vec<Finding>,
-    /// Places that are damaged, also those not among `findings`.
+    /// The number of damaged places, including those not among `findings`.
     pub damaged: u64,
 }
 
@@ -81,9 +81,9 @@ pub struct InspectedRecord {
     pub durable_watermark: u64,
     /// Transactions that might still commit when the record was written.
     pub undecided: Vec<u64>,
-    /// The database was closed.
+    /// Whether the database was closed.
     pub closed: bool,
-    /// Commits were acknowledged before they were durable.
+    /// Whether commits were acknowledged before they were durable.
     pub relaxed: bool,
     /// Chunks that were divided into blocks.
     pub chunks: u64,
@@ -124,7 +124,7 @@ pub struct InspectedTable {
     pub copies: u64,
     /// Void slots.
     pub void: u64,
-    /// Contents of transactions of which opening has to decide whether they committed.
+    /// Contents of transactions for which opening has to decide whether they committed.
     pub undecided: u64,
     /// Slots that are damaged.
     pub damaged: u64,
@@ -160,7 +160,7 @@ pub enum BlockState {
     Frozen,
     /// State records continue in it.
     Record,
-    /// Its descriptor is damaged, or a content that it must hold.
+    /// Its descriptor, or a content that it must hold, is damaged.
     Damaged,
 }
 

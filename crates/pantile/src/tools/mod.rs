@@ -1,8 +1,9 @@
-//! Checking, showing and salvaging the files of a closed database, damaged or not. Not a byte of them is written to.
+//! Tools that check, show and salvage the files of a closed database, damaged or not. They do not write to these
+//! files.
 //!
-//! [`check`] says whether everything is as it should be; [`inspect`] shows what lies where; [`salvage`] reads what is
-//! whole of a damaged database and copies it into a new one. The command `pantile` of the repository prints what they
-//! return.
+//! [`check`] verifies the files and lists what is wrong. [`inspect`] shows what is stored where. [`salvage`] reads
+//! what is undamaged in a damaged database and copies it into a new one. The command `pantile` of the repository
+//! prints what they return.
 //!
 //! ```
 //! use pantile::tools::{CheckOptions, CheckReport, Finding, Location, Severity, check};

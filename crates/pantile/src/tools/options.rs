@@ -62,28 +62,28 @@ impl std::fmt::Debug for CheckOptions {
 }
 
 impl CheckOptions {
-    /// As many threads as cores, and a thousand findings of each severity.
+    /// The defaults: one thread per core, and at most a thousand findings of each severity.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Threads to work with, from 1 to 1,024; by default one per core. Where the
-    /// system refuses threads, fewer do the work.
+    /// Sets the number of threads, from 1 to 1,024; by default one per core. If the system refuses
+    /// threads, fewer do the work.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = Some(threads);
         self
     }
 
-    /// Most findings of each severity to report; the others are counted.
+    /// Sets how many findings of each severity are reported at most; the others are only counted.
     #[must_use]
     pub fn limit_findings(mut self, most: usize) -> Self {
         self.most_findings = most;
         self
     }
 
-    /// Sets what is called now and then, from several threads, with how much of
-    /// a step is done and how much there is to do.
+    /// Sets a function that reports progress. It is called now and then, from several threads, with
+    /// the step, how much of it is done, and how much there is to do.
     #[must_use]
     pub fn progress(mut self, call: impl Fn(CheckStep, u64, u64) + Send + Sync + 'static) -> Self {
         self.progress = Arc::new(call);

@@ -30,7 +30,7 @@ use crate::types::value::Value;
 const BATCH_ROWS: u64 = 1000;
 const BATCH_BYTES: usize = 8 << 20;
 
-/// A damaged database that is open to be read; see [`salvage`].
+/// A damaged database that is open for reading; see [`salvage`].
 #[derive(Debug)]
 pub struct Salvaged {
     db: Database,
@@ -46,7 +46,7 @@ pub struct SalvageReport {
     /// What is lost, in the order of places. A place that belonged to a row
     /// names the table and, where it is known, the row's primary key.
     pub lost: Vec<Finding>,
-    /// Places that are damaged or left out, also those not among `lost`.
+    /// The number of places that are damaged or left out, including those not among `lost`.
     pub damaged: u64,
     /// Tables copied.
     pub tables: u64,
@@ -63,18 +63,17 @@ impl SalvageReport {
     }
 }
 
-/// Opens the database in the directory `path` to read what is whole, however
-/// much of it is damaged. The files are not changed. The database cannot be
-/// opened otherwise meanwhile, and every write to it fails with
-/// [`Error::ReadOnly`].
+/// Opens the database in the directory `path` to read what is undamaged, however much is damaged.
 ///
-/// Only contents whose checksums fit are believed. So every row is one that
-/// was once committed, and each row outside of the damage is there, in its
-/// newest state. A row whose newest version is damaged may be there in an older
-/// state, and one that was deleted may be there again if what said so is
-/// damaged. Of transactions that committed in the last second or 64 MB before
-/// an unclean stop, those with a damaged row count as not committed. If all
-/// copies of the state record are lost, that holds for all transactions.
+/// The files are not changed. While it is open here, the database cannot be opened otherwise, and
+/// every write to it fails with [`Error::ReadOnly`].
+///
+/// Only contents with a matching checksum count. So every row that is found was once committed, and
+/// every row outside of the damage is found in its newest state. A row whose newest version is
+/// damaged may be found in an older state. A row that was deleted may be found again if the record
+/// of the deletion is damaged. If a transaction committed in the last second or 64 MB before an
+/// unclean stop and one of its rows is damaged, it counts as not committed. If all copies of the
+/// state record are lost, that holds for all transactions.
 ///
 /// # Errors
 /// [`Error::AlreadyOpen`]; [`Error::NoDatabase`]; [`Error::NotADatabase`] if
@@ -133,7 +132,7 @@ pub fn salvage(path: impl AsRef<Path>, options: &CheckOptions) -> Result<Salvage
 }
 
 impl Salvaged {
-    /// The database, to be read.
+    /// The database, open for reading.
     pub fn database(&self) -> &Database {
         &self.db
     }
@@ -144,14 +143,13 @@ impl Salvaged {
         self.lost.list(&self.names)
     }
 
-    /// Copies all tables, with their indexes and every whole row, into another
-    /// database, which should be new. Calls `progress` with the name of a table
-    /// and the rows of it that have been copied.
+    /// Copies all tables, with their indexes and every undamaged row, into another database, which
+    /// should be new. Calls `progress` with the name of a table and the number of its rows that
+    /// have been copied.
     ///
     /// # Errors
-    /// Those of creating tables and of commits in the other database, which
-    /// then has a part of the copy. A row that cannot be read is no error: the
-    /// report lists it.
+    /// Errors of creating tables and of commits in the other database, which then has a part of the
+    /// copy. A row that cannot be read is no error: the report lists it.
     pub fn copy_into(self, new: &Database, progress: &dyn Fn(&str, u64)) -> Result<SalvageReport> {
         self.copy(new, progress).map_err(|error| match error {
             // What is in the way of the copy are no rows of the caller's.

@@ -15,16 +15,18 @@ use crate::types::page::{Page, STATS_FILE, Unusable};
 const PAUSE: Duration = Duration::from_millis(2);
 const TRIES: u32 = 50;
 
-/// The statistics of the database in a directory that another process has open, as
-/// it publishes them once a second ([`Options::publish_stats`](crate::Options::publish_stats)).
-/// The database is not touched, and its process does not notice.
+/// Reads the statistics of a database that another process has open.
+///
+/// That process publishes them once a second, in the database's directory
+/// ([`Options::publish_stats`](crate::Options::publish_stats)). The call does not touch the
+/// database, and the process does not notice it.
 ///
 /// [`Page::is_process_running`] returns whether the process that wrote them still
 /// runs: one that was killed leaves its last page.
 ///
 /// # Errors
-/// [`Error::NoStatistics`] with the reason: nobody has the database open, its
-/// process publishes nothing, or what is there cannot be shown.
+/// [`Error::NoStatistics`] with the reason: nobody has the database open, its process publishes
+/// nothing, or what is there cannot be shown. [`Error::Io`] if the file cannot be read.
 ///
 /// ```
 /// # let dir = tempfile::tempdir().unwrap();

@@ -42,8 +42,8 @@ impl Transaction {
         })
     }
 
-    /// The same, locked, so that no other transaction changes it before this one
-    /// ends.
+    /// Reads the row at this place and locks it, so that no other transaction changes it before
+    /// this one ends. Returns `None` if there is no row.
     ///
     /// # Errors
     /// As [`Transaction::get_for_update`].
@@ -87,14 +87,16 @@ impl Transaction {
         self.or_undo(|txn| txn.delete_held(&table.inner, Which::Row(id)))
     }
 
-    /// The rows that this transaction has locked, written ones included.
+    /// The number of rows that this transaction has locked, written ones included.
     pub fn locked_rows(&self) -> usize {
         self.buffers.writes.len()
     }
 
-    /// Lets go of a row that this transaction has locked last and not written:
-    /// it has looked, and others may have it. Returns whether it did; a lock that a
-    /// savepoint knows stays.
+    /// Unlocks a row, if it is the one that this transaction has locked last and not written.
+    /// Returns whether it did.
+    ///
+    /// Use it for a row that turned out not to be needed, so that others can have it. A lock that
+    /// is older than the last savepoint stays.
     pub fn unlock_row(&mut self, table: &Table, id: RowId) -> bool {
         let is_last = self.buffers.writes.last().is_some_and(|write| {
             let of = &self.buffers.tables[write.table as usize].table;

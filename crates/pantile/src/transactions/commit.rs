@@ -1,8 +1,7 @@
-//! The commit path, the only one there is: Validate, Append, Publish, Persist,
-//! Retire.
+//! The commit path, the only one that there is: Validate, Append, Publish, Persist, Retire.
 //!
-//! Where fences are a thread's own, the fence comes before Publish. Where threads
-//! share syncs, a commit has only got its point by then, and is in flight until
+//! On a medium where each thread fences for itself, the fence comes before Publish. On a medium
+//! where threads share syncs, a commit has only got its sync point by then. It is in flight until
 //! that point is durable (`engine/flights.rs`).
 
 use std::iter::once;
@@ -78,18 +77,19 @@ impl OnMedium<'_> {
 }
 
 impl Transaction {
-    /// Makes the writes durable and visible, all or none, and returns the
-    /// timestamp at which they are. Every transaction that begins after the
-    /// call sees them.
+    /// Makes the writes durable and visible, all or none, and returns their timestamp.
+    ///
+    /// Every transaction that begins after the call sees them.
     ///
     /// # Errors
     /// [`Error::StorageFull`], [`Error::Conflict`], [`Error::TableDropped`],
-    /// [`Error::TransactionTooLarge`], [`Error::TransactionEnded`]: the transaction
-    /// has been rolled back.
-    /// [`Error::MediumFailed`]: it may or may not be there when the database is next
-    /// opened. If the write failed, it has been rolled back in memory. If the sync
-    /// failed, others may have seen it and it stays; nobody can commit on top of it,
-    /// and a transaction that only reads gets the same error when it meets it.
+    /// [`Error::TransactionTooLarge`], [`Error::TransactionEnded`]: the transaction has been rolled
+    /// back.
+    ///
+    /// [`Error::MediumFailed`]: the commit may or may not be there when the database is next
+    /// opened. If the write failed, the transaction has been rolled back in memory. If the sync
+    /// failed, its writes stay, and others may have seen them. Nobody can commit on top of them,
+    /// and a transaction that only reads gets the same error when it reads them.
     pub fn commit(mut self) -> Result<Timestamp> {
         let began = self.when_timed();
         let published = self.make_visible()?;

@@ -18,10 +18,12 @@ use crate::types::row::Row;
 use crate::types::row_id::RowId;
 use crate::types::transaction_options::ConflictPolicy;
 
-/// A place in a range of rows. Other than a [`Scan`](crate::Scan) it lets its
-/// transaction write between two rows, and can lock the rows that it comes to.
-/// A row that it has come to is not come to again where the transaction moves it on, by a change of what the
-/// index is over. Whether it comes to other rows that are moved or inserted meanwhile is not said.
+/// Iterates over a range of rows, and lets its transaction write meanwhile.
+///
+/// Unlike a [`Scan`](crate::Scan), a cursor lets its transaction write between two rows, and can
+/// lock the rows that it comes to. If the transaction changes the columns of the index in a row
+/// that the cursor has returned, and so moves the row further along the range, the cursor does not
+/// return it again. Other rows that are moved or inserted meanwhile may or may not be returned.
 ///
 /// ```
 /// # use pantile::*;
@@ -113,10 +115,11 @@ impl Cursor {
         Ok(None)
     }
 
-    /// The next row, locked, so that no other transaction changes it before this
-    /// one ends. At read committed that is the newest committed row, which may be
-    /// newer than the statement. With `skip_locked`, rows that others have locked
-    /// are bypassed.
+    /// Locks the next row and returns it. No other transaction can change the row before this one
+    /// ends.
+    ///
+    /// At read committed this is the newest committed row, which may be newer than the statement.
+    /// With `skip_locked`, the cursor skips rows that others have locked.
     ///
     /// # Errors
     /// As [`Transaction::get_for_update`], and [`Error::UnknownCursor`].
@@ -199,9 +202,10 @@ impl Cursor {
         }
     }
 
-    /// Lets the cursor go on from the row that it has come to last, up or down, as
-    /// far as the index goes, in this transaction. Does nothing to a cursor that
-    /// has come to no row: it stays with the transaction that it has been with.
+    /// Continues from the row that the cursor has returned last, up or down, in this transaction.
+    ///
+    /// The cursor then goes as far as the index does, whatever its range was. A cursor that has
+    /// returned no row is not changed, and stays with the transaction that it belongs to.
     ///
     /// # Errors
     /// As [`Transaction::cursor`].
@@ -220,20 +224,20 @@ impl Cursor {
         Ok(())
     }
 
-    /// The row that it has come to last is the next one again: nobody has got it.
+    /// Makes the row that was returned last the next one again, because nobody has received it.
     #[doc(hidden)]
     pub fn step_back(&mut self) {
         self.row = None;
         self.steps.uncount_row();
     }
 
-    /// The row that the cursor has come to last.
+    /// Identifies the row that the cursor has returned last.
     pub fn row_id(&self) -> Option<RowId> {
         self.row.map(|tuple| RowId(tuple.0))
     }
 
-    /// Behind that row. Later ranges over the same index can begin there, in any
-    /// transaction.
+    /// The position behind the row that the cursor has returned last. Later ranges over the same
+    /// index can begin there, in any transaction.
     pub fn position(&self) -> Option<Position> {
         let key = self.steps.row_key().to_vec();
         let order = order_of(&self.table.inner, self.index.as_deref());

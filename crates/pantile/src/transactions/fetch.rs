@@ -61,9 +61,9 @@ impl Transaction {
     /// key that has no row. All are read at one moment, at every isolation
     /// level.
     ///
-    /// The misses of the rows overlap. In memory that is about twice as fast as one
-    /// [`get`](Transaction::get) after the other. If the database is larger than
-    /// memory, the device reads the rows side by side.
+    /// The cache misses of the rows overlap. In memory that is about twice as fast as one
+    /// [`get`](Transaction::get) after the other. If the database is larger than memory, the device reads the
+    /// rows side by side.
     ///
     /// # Errors
     /// As [`Transaction::get`].
@@ -102,12 +102,14 @@ impl Transaction {
         Ok(rows)
     }
 
-    /// Fetches rows that are read soon, each by a call of its own: into the processor's caches, or into
-    /// memory if the database is larger than that. A key may have no row. It may also be the first values of
-    /// primary keys; then the first 16 rows, or less, of those that begin with them are fetched.
+    /// Prefetches rows that single calls will read soon.
     ///
-    /// That is only to save time, where [`get_many`](Transaction::get_many) is no way to put it. It reads nothing in
-    /// the sense of isolation, and nothing keeps what it has fetched where it is.
+    /// The rows come into the processor's caches, or into memory if the database is larger than that. A key
+    /// may have no row. A key may also be the first values of primary keys; then at most 16 of the rows that
+    /// begin with them are fetched.
+    ///
+    /// The call only saves time, where one [`get_many`](Transaction::get_many) is not possible. For isolation
+    /// it counts as no read, and nothing keeps the fetched rows where they are.
     ///
     /// # Errors
     /// As [`Transaction::get`].
@@ -140,8 +142,10 @@ impl Transaction {
         Ok(())
     }
 
-    /// The same for keys of a secondary index, or the first values of them: fetches the first 16 rows,
-    /// or less, of each. A join does so with the keys of its next rows.
+    /// Prefetches rows by keys of a secondary index, or by their first values; see
+    /// [`Transaction::fetch_ahead`].
+    ///
+    /// For each key it fetches at most the first 16 rows. A join does so with the keys of its next rows.
     ///
     /// # Errors
     /// As [`Transaction::scan_index`].

@@ -1,4 +1,4 @@
-//! Locking tuples, and validating that a write is allowed.
+//! Locking tuples, and checking that a write to them is allowed.
 
 use pantile_base::control::{Control, is_removed};
 use pantile_base::sync::hint;

@@ -17,12 +17,11 @@ use crate::transactions::commit::Published;
 use crate::transactions::transaction::Transaction;
 use crate::types::error::{Error, Result};
 
-/// A commit that others see and that is not yet durable, from
-/// [`Transaction::publish`].
+/// A commit that is visible and not yet durable, from [`Transaction::publish`].
 ///
-/// It is a future, for programs that have an executor. Dropping it leaves the
-/// commit to itself: it becomes durable soon, within some milliseconds or with the next
-/// sync of another commit, and nobody learns if it does not.
+/// It is a future, for programs that have an executor. If it is dropped, the commit still becomes
+/// durable soon, within some milliseconds or with the next sync of another commit. If that fails,
+/// nobody is told.
 #[must_use = "waiting returns whether the commit is durable"]
 pub struct InFlight {
     timestamp: Timestamp,
@@ -89,8 +88,7 @@ impl InFlight {
         Self { timestamp, how }
     }
 
-    /// Where the commit is visible: every transaction that begins from now on
-    /// sees it.
+    /// The timestamp of the commit. Every transaction that begins from now on sees it.
     pub fn timestamp(&self) -> Timestamp {
         self.timestamp
     }
@@ -110,8 +108,8 @@ impl InFlight {
     /// Waits until the commit is durable.
     ///
     /// # Errors
-    /// [`Error::MediumFailed`]: it may or may not be there when the database is
-    /// next opened.
+    /// [`Error::MediumFailed`]: the commit may or may not be there when the database is next
+    /// opened.
     pub fn wait(mut self) -> Result<Timestamp> {
         match std::mem::replace(&mut self.how, How::Over(None)) {
             How::Left(landing) => landing.wait(),
@@ -124,7 +122,7 @@ impl InFlight {
 impl Future for InFlight {
     type Output = Result<Timestamp>;
 
-    /// Where the system has refused the syncer, this waits.
+    /// Blocks if the system has refused the thread that waits for syncs.
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let outcome = match std::mem::replace(&mut self.how, How::Over(None)) {
             How::Left(landing) => match landing.poll(context.waker()) {

@@ -18,8 +18,9 @@ use crate::types::row::Row;
 use crate::types::value::Value;
 
 impl Transaction {
-    /// How many rows a range of primary keys has, as this transaction sees them. It
-    /// looks at each of them; [`Transaction::estimate`] does not.
+    /// Counts the rows in a range of primary keys, as this transaction sees them.
+    ///
+    /// The call looks at each row; [`Transaction::estimate`] does not.
     ///
     /// # Errors
     /// As [`Transaction::scan`].
@@ -40,7 +41,7 @@ impl Transaction {
         self.count_tree(table, None, range)
     }
 
-    /// How many rows a range of keys of a secondary index has.
+    /// Counts the rows in a range of keys of a secondary index.
     ///
     /// # Errors
     /// As [`Transaction::scan_index`].
@@ -70,12 +71,12 @@ impl Transaction {
         Ok(rows)
     }
 
-    /// Adds rows, all of them or none. Returns how many they are.
+    /// Adds rows, all of them or none. Returns their number.
     ///
-    /// The misses of the rows overlap, as with [`Transaction::get_many`].
+    /// The cache misses of the rows overlap, as with [`Transaction::get_many`].
     ///
     /// # Errors
-    /// As [`Transaction::insert`]; no row has been added then.
+    /// As [`Transaction::insert`]. If the call fails, no row has been added.
     pub fn insert_many<'v, R: AsRef<[Value<'v>]>>(
         &mut self,
         table: &Table,
@@ -115,13 +116,13 @@ impl Transaction {
         self.ts == at && self.isolation != Isolation::ReadCommitted
     }
 
-    /// Changes columns of the rows with these primary keys. Returns how many of the keys have
-    /// a row.
+    /// Changes columns of the rows with these primary keys. Returns how many of the keys have a
+    /// row.
     ///
-    /// The misses of the rows overlap, as with [`Transaction::get_many`].
+    /// The cache misses of the rows overlap, as with [`Transaction::get_many`].
     ///
     /// # Errors
-    /// As [`Transaction::modify`]; no row has been changed then.
+    /// As [`Transaction::modify`]. If the call fails, no row has been changed.
     ///
     /// ```
     /// # use pantile::*;
@@ -150,13 +151,13 @@ impl Transaction {
     }
 
     /// Locks the rows with these primary keys and lets `edit` read and change each, as
-    /// [`Transaction::modify`] does; it is also given the number of the key. Returns how many of
-    /// the keys have a row that was changed.
+    /// [`Transaction::modify`] does. Returns for how many of the keys a row was changed.
     ///
-    /// The misses of the rows overlap, as with [`Transaction::get_many`].
+    /// `edit` is also given the number of the key in `keys`. The cache misses of the rows overlap,
+    /// as with [`Transaction::get_many`].
     ///
     /// # Errors
-    /// As [`Transaction::modify`]; no row has been changed then.
+    /// As [`Transaction::modify`]. If the call fails, no row has been changed.
     pub fn modify_many<'v, K: AsRef<[Value<'v>]>>(
         &mut self,
         table: &Table,
@@ -213,9 +214,10 @@ impl Transaction {
     /// Deletes the rows of a range of primary keys. Returns how many there were.
     ///
     /// # Errors
-    /// As [`Transaction::delete`]; no row is deleted then. A transaction deletes some millions of rows at most
-    /// ([`Error::TransactionTooLarge`](crate::Error::TransactionTooLarge));
-    /// [`Database::truncate_table`](crate::Database::truncate_table) any number.
+    /// As [`Transaction::delete`]. If the call fails, no row is deleted. A transaction can delete
+    /// some millions of rows at most
+    /// ([`Error::TransactionTooLarge`](crate::Error::TransactionTooLarge)).
+    /// [`Database::truncate_table`](crate::Database::truncate_table) removes any number.
     pub fn delete_range(&mut self, table: &Table, range: Range<'_>) -> Result<u64> {
         // Not a length of the list of changes, which gets shorter where it is long.
         let before = self.savepoint();
@@ -238,8 +240,8 @@ impl Transaction {
         Ok(deleted)
     }
 
-    /// Adds a row or replaces the one with its primary key. Returns the values of
-    /// the row that there was.
+    /// Adds a row or replaces the one with its primary key. Returns the values of the row that was
+    /// replaced, if there was one.
     ///
     /// # Errors
     /// As [`Transaction::upsert`].

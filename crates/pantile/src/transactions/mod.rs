@@ -1,4 +1,4 @@
-//! Transactions: reading, writing, scanning, committing, trying again.
+//! Transactions: reading, writing, scanning, committing, and running again after a conflict.
 
 mod by_place;
 pub(crate) mod commit;

@@ -1,9 +1,11 @@
-//! Moving a serializable writer to a later timestamp: when another one has
-//! written before it, it begins again, if it has read nothing yet; when readers
-//! have come before it, it commits behind them, if all that it has read still holds.
-//! CockroachDB pushes timestamps and refreshes reads in this way (R. Taft et
-//! al., "CockroachDB: The Resilient Geo-Distributed SQL Database", SIGMOD 2020,
-//! 3.3 and 3.4).
+//! Moving a serializable writer to a later timestamp.
+//!
+//! There are two cases. If another writer has changed a row first, and this one has read and
+//! written nothing yet, this one begins again. If later transactions have read what it writes, it
+//! commits after them, provided that everything that it has read is still the same.
+//!
+//! CockroachDB pushes timestamps and refreshes reads in this way (R. Taft et al., "CockroachDB: The
+//! Resilient Geo-Distributed SQL Database", SIGMOD 2020, 3.3 and 3.4).
 
 use std::sync::Arc;
 use std::time::Duration;

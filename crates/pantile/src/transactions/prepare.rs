@@ -1,10 +1,10 @@
-//! The first phase of a two-phase commit: a transaction writes down what it has
-//! changed, and its commit cannot fail any more but for the medium (I-32).
+//! The first phase of a two-phase commit. A transaction records what it has changed. From then on
+//! its commit can fail only because of the medium (I-32).
 //!
-//! What it has changed lies in rows of the table `#prepared`, written by a
-//! transaction of their own. The commit deletes these rows with the changes that it
-//! makes, so there is one evidence of both. `api/prepared.rs` keeps prepared
-//! transactions by their names, and makes them again when the database is opened.
+//! A separate transaction writes the record, as rows of the table `#prepared`. The commit writes
+//! the recorded changes and deletes these rows together, so one piece of evidence covers both.
+//! `api/prepared.rs` keeps prepared transactions by name, and makes them again when the database is
+//! opened.
 
 use std::sync::Arc;
 
@@ -176,6 +176,9 @@ impl Transaction {
 
     fn end_preparing(&mut self) -> Result<()> {
         self.core.note_prepared(self.slot, self.id())?;
+        if self.isolation != Isolation::Serializable {
+            self.core.registry.reads_no_more(self.slot);
+        }
         self.leave_stage();
         self.stop = None;
         Ok(())

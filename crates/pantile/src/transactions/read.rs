@@ -99,9 +99,8 @@ impl Transaction {
     /// The row with this primary key, or `None`.
     ///
     /// # Errors
-    /// [`Error::Conflict`] if the transaction may write, and an older running one
-    /// has locked the row and does not end within the time that the conflict
-    /// policy allows;
+    /// [`Error::Conflict`] if the transaction may write, and an older running transaction has
+    /// locked the row and does not end within the time that the conflict policy allows;
     /// [`Error::WrongType`] and similar if the key does not fit the table;
     /// [`Error::TableDropped`]; [`Error::TransactionEnded`]; [`Error::MediumFailed`] in a
     /// transaction that only reads, if a sync that it waits for fails;

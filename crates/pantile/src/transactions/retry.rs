@@ -39,15 +39,18 @@ const LONGEST_BITS_ON_STAGE: u32 = 10;
 
 /// Decides whether and when to run a failed transaction again.
 ///
-/// [`Database::run`](crate::Database::run) uses it; use it directly to see each
-/// attempt. Retries sleep for a growing, random time, up to 16 milliseconds.
-/// After each eighth failure others wait until this is dropped, at most a tenth of a
-/// second, and after much work or time in vain until then or for as long as
+/// [`Database::run`](crate::Database::run) uses it. Use it directly to see each attempt. All
+/// attempts must be made by one thread.
+///
+/// Between attempts it sleeps for a random time that grows, up to 16 milliseconds. After each
+/// eighth failure, other writers wait until the `Retry` is dropped, at most a tenth of a second.
+/// After much work or time in vain, they wait until it is dropped, at most for as long as
 /// [`Options::begin_wait`](crate::Options::begin_wait) says
-/// ([`ExclusiveStage`](crate::ExclusiveStage)). So drop it when the transaction has
-/// succeeded. The attempts are those of one thread. It gives up when the time of
-/// [`Options::retry_for`](crate::Options::retry_for) is over; a transaction with so
-/// much work is then tried until it has had the database to itself three times.
+/// ([`ExclusiveStage`](crate::ExclusiveStage)). So drop it when the transaction has succeeded.
+///
+/// It gives up when the time of [`Options::retry_for`](crate::Options::retry_for) is over. A
+/// transaction with so much work in vain is then still tried, until it has run without other
+/// writers three times.
 ///
 /// ```
 /// # use pantile::*;
@@ -111,9 +114,8 @@ impl<'d> Retry<'d> {
         self.tries
     }
 
-    /// Returns whether the transaction can succeed if it is run again after
-    /// `error`, and there is time for it. If so, the call returns when it is time
-    /// to run it.
+    /// Returns whether to run the transaction again after `error`: it can succeed, and there is
+    /// time for it. If so, the call returns when it is time to run it.
     pub fn again(&mut self, error: &Error) -> bool {
         if !error.is_retryable() {
             return false;

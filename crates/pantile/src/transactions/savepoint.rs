@@ -42,8 +42,8 @@ impl Transaction {
         Savepoint { transaction: self.began, number }
     }
 
-    /// Forgets a savepoint and those that were set after it. What was written
-    /// since stays. Does nothing if the transaction does not have it.
+    /// Forgets a savepoint and those that were set after it. What was written since stays. Does
+    /// nothing if the transaction has no such savepoint.
     pub fn release(&mut self, savepoint: Savepoint) {
         if let Some(at) = self.place_of(savepoint) {
             let savepoints = &mut self.buffers.savepoints;
@@ -56,8 +56,8 @@ impl Transaction {
         }
     }
 
-    /// Undoes every write since the savepoint, which stays valid. Rows that
-    /// were read count as read.
+    /// Undoes every write since the savepoint, which stays valid. Rows that were read since still
+    /// count as read.
     ///
     /// # Errors
     /// [`Error::UnknownSavepoint`] if it is of another transaction, or was set

@@ -38,8 +38,9 @@ impl Transaction {
     /// The rows of a range of primary keys.
     ///
     /// # Errors
-    /// If a bound does not fit the key, and [`Error::TableDropped`](crate::Error::TableDropped). Each row may
-    /// be an error that [`Transaction::get`] returns.
+    /// The call fails if a bound does not fit the key, and with
+    /// [`Error::TableDropped`](crate::Error::TableDropped). Each row may be an error that
+    /// [`Transaction::get`] returns.
     ///
     /// ```
     /// # use pantile::*;
@@ -76,11 +77,12 @@ impl Transaction {
         self.scan_index(index, Range::prefix(key).limit(1))?.next().transpose()
     }
 
-    /// About how many rows of a table are in a range, from two ways down the
-    /// index, however long the range is. Rows that have been deleted a moment ago
-    /// may count, and so may those of transactions that still run. Of all rows it
-    /// is the number that a transaction sees that begins now, unless this one has
-    /// written.
+    /// Estimates how many rows of a table are in a range.
+    ///
+    /// The call goes down the index twice, however long the range is. Rows that were deleted a
+    /// moment ago may count, and so may rows of running transactions. For the whole table, it
+    /// returns the number of rows that a transaction that begins now sees, unless this transaction
+    /// has written.
     ///
     /// # Errors
     /// As [`Transaction::scan`].
@@ -101,7 +103,8 @@ impl Transaction {
         self.estimate_tree(&table.inner, None, range)
     }
 
-    /// The same for a range of keys of a secondary index.
+    /// Estimates how many rows are in a range of keys of a secondary index, as
+    /// [`Transaction::estimate`].
     ///
     /// # Errors
     /// As [`Transaction::scan_index`].

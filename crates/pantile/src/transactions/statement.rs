@@ -17,9 +17,11 @@ use crate::types::transaction_options::ConflictPolicy;
 const ASK_EVERY: Duration = Duration::from_millis(20);
 
 impl Transaction {
-    /// Begins a statement. At read committed, calls up to the next statement read
-    /// one state, that of this moment; without, each call reads a state of its
-    /// own. At other levels all calls read the transaction's state anyway.
+    /// Begins a statement of a read-committed transaction.
+    ///
+    /// All calls up to the next statement then read one state, that of this moment. Without it,
+    /// each call reads a state of its own. At other levels all calls read the transaction's state
+    /// anyway.
     ///
     /// ```
     /// # use pantile::*;
@@ -39,10 +41,11 @@ impl Transaction {
         }
     }
 
-    /// From here on, a transaction at read committed is one at snapshot
-    /// isolation, and its snapshot is of this moment. What it has locked and
-    /// written before stays. So a transaction can lock first, and wait for it,
-    /// and take its snapshot afterwards. At other levels nothing happens.
+    /// Turns a read-committed transaction into one at snapshot isolation, with a snapshot of this
+    /// moment.
+    ///
+    /// What it has locked and written before stays. So a transaction can lock rows first, wait for
+    /// the locks, and take its snapshot afterwards. At other levels the call does nothing.
     pub fn take_snapshot(&mut self) {
         if self.isolation == Isolation::ReadCommitted && !self.safe && self.under.is_none() {
             self.ts = self.core.registry.draw(self.slot);
@@ -52,9 +55,11 @@ impl Transaction {
         }
     }
 
-    /// Whether a table was made, or emptied, after the moment at which this transaction
-    /// reads: at that moment it was not there, or had other rows. At read committed,
-    /// where each statement reads at its own moment, that at which it began counts.
+    /// Whether a table was created, or truncated, after the timestamp at which this transaction
+    /// reads.
+    ///
+    /// At that timestamp the table did not exist, or had other rows. At read committed, where each
+    /// statement reads at its own timestamp, the one at which the transaction began counts.
     pub fn is_before(&self, table: &Table) -> bool {
         table.inner.is_newer_than(self.ts)
     }
@@ -64,11 +69,12 @@ impl Transaction {
         self.policy = policy;
     }
 
-    /// Lets waits for rows that others have locked end, with
-    /// [`Conflict::Interrupted`](crate::Conflict::Interrupted), within 20 ms after
-    /// `stop` begins to return true. It is called while the transaction waits, with the
-    /// [number](crate::TransactionOptions::number) of the one for which it waits, if that has
-    /// one.
+    /// Sets a function that can end waits for rows that others have locked.
+    ///
+    /// A wait ends with [`Conflict::Interrupted`](crate::Conflict::Interrupted) within 20 ms after
+    /// `stop` begins to return true. `stop` is called while the transaction waits, with the
+    /// [number](crate::TransactionOptions::number) of the transaction that it waits for, if that
+    /// has one.
     pub fn interrupt_when(&mut self, stop: impl Fn(Option<u64>) -> bool + Send + Sync + 'static) {
         self.stop = Some(Arc::new(stop));
     }

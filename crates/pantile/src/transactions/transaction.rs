@@ -1,5 +1,5 @@
-//! Transactions: beginning and ending. What they do in between is in the
-//! other files of this wing; the commit path is in `commit.rs`.
+//! Transactions: beginning and ending. The other files of this directory hold what a transaction
+//! does in between; the commit path is in `commit.rs`.
 
 use std::cell::Cell;
 use std::panic::Location;
@@ -247,8 +247,8 @@ impl Transaction {
         self
     }
 
-    /// By which [`Database::end_transaction`](crate::Database::end_transaction) knows
-    /// it. No other transaction of the open database has it.
+    /// Its id, for [`Database::end_transaction`](crate::Database::end_transaction). No other
+    /// transaction of the open database has the same one.
     pub fn id(&self) -> TransactionId {
         self.id
     }
@@ -264,12 +264,13 @@ impl Transaction {
         Err(self.core.error_of_ended(self.slot, self.id))
     }
 
-    /// Where it reads. A serializable transaction also writes there, unless it
-    /// has to move to a later timestamp; [`Transaction::commit`] returns where it
-    /// wrote.
+    /// The timestamp at which it reads; at read committed, the one at which it began.
     ///
-    /// A transaction that has read and written nothing may begin again, at a later
-    /// timestamp, when it locks its first row. From this call on it does not.
+    /// A serializable transaction also writes at this timestamp, unless it has to move to a later
+    /// one; [`Transaction::commit`] returns the timestamp of its writes.
+    ///
+    /// A transaction that has read and written nothing may begin again, at a later timestamp, when
+    /// it locks its first row. After this call it no longer does.
     pub fn timestamp(&self) -> Timestamp {
         self.is_known.set(true);
         self.ts
@@ -280,7 +281,7 @@ impl Transaction {
         Clock::duration(self.core.registry.now().tick().saturating_sub(self.ts.tick()))
     }
 
-    /// How it is isolated from others.
+    /// Its isolation level.
     pub fn isolation(&self) -> Isolation {
         if self.under.is_some() { Isolation::Serializable } else { self.isolation }
     }

@@ -1,9 +1,8 @@
 //! Writing: inserting, changing and deleting rows.
 //!
-//! A write locks its tuple at once, so that the statement that conflicts is the
-//! one that fails, and enters new keys into the indexes, where readers find a
-//! locked tuple without a version. Rows stay private until the commit appends
-//! them.
+//! A write locks its tuple at once, so the statement that conflicts is the one that fails. It also
+//! enters new keys into the indexes. A reader that finds such a key finds a locked tuple without a
+//! version. Rows stay private until the commit appends them.
 
 use pantile_base::control::{Control, is_removed};
 use pantile_base::{Timestamp, TupleId};
@@ -32,10 +31,9 @@ impl Transaction {
     /// Adds a row.
     ///
     /// # Errors
-    /// [`Error::DuplicateKey`] if another row has its primary key or a unique
-    /// key; [`Error::Conflict`]; [`Error::ReadOnly`]; [`Error::WrongType`] and
-    /// similar if a value does not fit its column. The call has changed nothing
-    /// then.
+    /// [`Error::DuplicateKey`] if another row has its primary key or a unique key;
+    /// [`Error::Conflict`]; [`Error::ReadOnly`]; [`Error::WrongType`] and similar if a value does
+    /// not fit its column. If the call fails, it has changed nothing.
     pub fn insert(&mut self, table: &Table, values: &[Value<'_>]) -> Result<()> {
         self.begin_write();
         self.put(table, values, None, false).map(|_| ())
@@ -145,8 +143,9 @@ impl Transaction {
         self.note_absent(table, key.words())
     }
 
-    /// Changes columns, named or by their numbers, of the row with this primary key.
-    /// Returns whether there is one.
+    /// Changes columns of the row with this primary key. Returns whether there is such a row.
+    ///
+    /// `changes` gives columns by their names or their numbers.
     ///
     /// # Errors
     /// As [`Transaction::modify`].
@@ -197,13 +196,13 @@ impl Transaction {
     }
 
     /// Locks the row with this primary key and lets `edit` read and change it.
-    /// `edit` returns whether to keep its changes. Returns whether there is such
-    /// a row and it was changed.
+    ///
+    /// `edit` returns whether to keep its changes. The call returns whether there is such a row and
+    /// its changes were kept.
     ///
     /// # Errors
-    /// What `edit` returns; [`Error::PrimaryKeyChanged`]; [`Error::DuplicateKey`]
-    /// of a unique index; [`Error::Conflict`]; [`Error::ReadOnly`]. The row is
-    /// unchanged then.
+    /// What `edit` returns; [`Error::PrimaryKeyChanged`]; [`Error::DuplicateKey`] of a unique
+    /// index; [`Error::Conflict`]; [`Error::ReadOnly`]. If the call fails, the row is unchanged.
     pub fn modify(
         &mut self,
         table: &Table,

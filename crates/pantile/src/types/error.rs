@@ -46,8 +46,8 @@ pub enum Conflict {
     /// A transaction with a later timestamp has already read the tuple, or the
     /// gap into which a key was to go.
     ReadByLater,
-    /// Later transactions have read what this one writes, so it had to move to a
-    /// later timestamp, and something that it has read has changed until then.
+    /// Later transactions have read what this one writes, so it had to move to a later timestamp.
+    /// Something that it has read had changed by then.
     ReadChanged,
     /// Another running transaction has locked the tuple, by a write or by
     /// [`get_for_update`](crate::Transaction::get_for_update). The call did not
@@ -66,10 +66,10 @@ pub enum Conflict {
     /// Snapshot isolation: another transaction has committed the tuple since
     /// this one began (first committer wins).
     ChangedSinceSnapshot,
-    /// Serializable: the table was created after this transaction began, so it
-    /// does not exist at the transaction's timestamp, or the handle is from a change of
-    /// its columns that came later. If the transaction only reads,
-    /// also at snapshot level: the table has taken the place of another since.
+    /// In a serializable transaction: the table was created after the transaction began, so it does
+    /// not exist at the transaction's timestamp, or the handle has columns of a later change. In a
+    /// transaction that only reads, also at snapshot level: the table has taken the place of
+    /// another one since.
     TableIsNewer,
 }
 
@@ -145,16 +145,16 @@ pub enum Error {
         /// The column.
         column: String,
     },
-    /// There is a table of this name, and it is another one.
+    /// A table of this name exists, and its definition is another one.
     DefinitionDiffers {
         /// The table.
         table: String,
         /// How it differs from what was asked for.
         differences: String,
     },
-    /// The migrations do not fit each other or what the database has had.
+    /// The migrations contradict each other, or those that the database has had.
     InvalidMigrations(String),
-    /// A step of a migration could not be made. Those before it have been made.
+    /// A step of a migration failed. The steps before it stay in effect.
     MigrationFailed {
         /// The migration.
         number: u64,
@@ -187,7 +187,7 @@ pub enum Error {
         /// What the column takes.
         takes: String,
     },
-    /// What serde was to read from a row, or to make a row of, does not fit the table.
+    /// What serde reads from a row, or makes a row of, does not fit the table.
     #[cfg(feature = "serde")]
     Serde {
         /// The table.
@@ -240,7 +240,8 @@ pub enum Error {
         /// Bytes it would take in line.
         len: usize,
     },
-    /// The value is stored out of line and cannot be borrowed. Read it as a `String`, a `Vec<u8>`, a `Cow` or an [`OwnedValue`](crate::OwnedValue).
+    /// The value is stored out of line and cannot be borrowed. Read it as a `String`, a `Vec<u8>`,
+    /// a `Cow` or an [`OwnedValue`](crate::OwnedValue).
     OutOfLine {
         /// The column.
         column: String,
@@ -256,11 +257,11 @@ pub enum Error {
     InvalidOption(String),
     /// A write in a read-only transaction, or in a database that is open for reading.
     ReadOnly,
-    /// As many transactions are open as can be beside this one, and none ended within
+    /// All transaction slots are in use, and none became free within
     /// [`Options::begin_wait`](crate::Options::begin_wait).
     TooManyTransactions {
-        /// How many can be open at once: fewer for one that may write, so that
-        /// writers never keep readers out.
+        /// How many transactions can be open at once. The limit is lower for one that may write, so
+        /// that writers never keep readers out.
         limit: usize,
         /// How long the call waited.
         waited: Duration,
@@ -275,8 +276,7 @@ pub enum Error {
         /// What has ended it.
         by: EndedBy,
     },
-    /// There are no statistics of a running database to be shown; see
-    /// [`tools::watch`](crate::tools::watch).
+    /// No statistics of a running database can be shown; see [`tools::watch`](crate::tools::watch).
     NoStatistics {
         /// The database's directory.
         path: PathBuf,
@@ -293,7 +293,7 @@ pub enum Error {
         /// The name, as text.
         name: String,
     },
-    /// No prepared transaction of this name waits.
+    /// No prepared transaction of this name waits to be committed or rolled back.
     UnknownPrepared {
         /// The name, as text.
         name: String,
@@ -310,15 +310,14 @@ pub enum Error {
     UnknownSavepoint,
     /// The cursor is of another transaction.
     UnknownCursor,
-    /// The position is of another table or of an index with other columns, or the
-    /// table or one of them has been renamed or widened since.
+    /// The position belongs to another table or to an index with other columns, or the table or one
+    /// of these columns has been renamed or widened since.
     UnknownPosition {
         /// The table of the range.
         table: String,
     },
-    /// The medium has no room for the commit, or for a new database. Transactions
-    /// that only delete find room longest, but not for any number of rows:
-    /// delete in small steps.
+    /// The medium has no room for the commit, or for a new database. Transactions that only delete
+    /// rows find room longest, but not for any number of rows: delete in small steps.
     StorageFull {
         /// Which limit was met and where, and what to do.
         detail: String,
@@ -354,23 +353,21 @@ pub enum Error {
     },
     /// There is no database at this path, and the options forbid creating one.
     NoDatabase(PathBuf),
-    /// A backup into this directory has begun and not been completed.
+    /// A backup or a restore into this directory has begun and is not complete.
     IncompleteBackup(PathBuf),
-    /// The directory holds what has changed since another backup, and is no
-    /// database by itself.
+    /// The directory holds an incremental backup, which is no database by itself.
     IncrementalBackup(PathBuf),
     /// The backup that an incremental one continues is not where it was.
     MissingBackup {
         /// The directory of the incremental one.
         path: PathBuf,
-        /// Where the one before was.
+        /// Where the backup before it was.
         since: PathBuf,
     },
-    /// The backup since which another one was to be made is not an earlier state
-    /// of this database.
+    /// The backup given to [`BackupOptions::since`](crate::BackupOptions::since) is not an earlier
+    /// state of this database.
     NotABackupOfThis(PathBuf),
-    /// The directory is to take a backup or what is restored from one, and there
-    /// is something in it.
+    /// The directory for a backup or a restore is not empty.
     NotEmpty(PathBuf),
     /// The caller has stopped the work.
     Cancelled,
@@ -405,15 +402,13 @@ pub enum Error {
     /// The database is closed, or is just being closed and takes no new
     /// transactions.
     Closed,
-    /// Another transaction did not end within this time:
-    /// [`Database::create_index`](crate::Database::create_index) waits for
-    /// commits that are under way. The call has changed nothing. End the
-    /// transaction and call again.
+    /// Another transaction did not end within this time.
+    /// [`Database::create_index`](crate::Database::create_index) waits for commits that are under
+    /// way. The call has changed nothing. End the transaction and call again.
     Timeout(Duration),
-    /// [`Database::close`](crate::Database::close) has waited for open
-    /// transactions, and some have not ended. The database stays open, and takes
-    /// new transactions again. End these and call again, with another handle: the
-    /// call has taken its own.
+    /// [`Database::close`](crate::Database::close) has waited for open transactions, and some have
+    /// not ended. The database stays open, and new transactions can begin again. End the open ones
+    /// and call again, with another handle: the failed call has consumed its own.
     StillOpen {
         /// How long the call waited.
         waited: Duration,
@@ -673,7 +668,7 @@ impl fmt::Display for Error {
             Error::NoDatabase(path) => write!(f, "there is no database in {}", path.display()),
             Error::IncompleteBackup(path) => write!(
                 f,
-                "{} holds a part of a backup that was not completed; it was left as it is; back up into it again, or remove it",
+                "{} holds a part of a backup, or of what was restored, that was not completed; it was left as it is; do again what was begun, or remove it",
                 path.display()
             ),
             Error::IncrementalBackup(path) => write!(

@@ -5,9 +5,11 @@ use std::time::Duration;
 use crate::types::bounds::check_bounds;
 use crate::types::error::{Error, Result};
 
-/// When a transaction has the database to itself: no other that may write begins
-/// until it has ended (Zen+ 4.1, with its thresholds α, β and γ). Transactions that
-/// only read go on, unless [`Options::writers_move`](crate::Options::writers_move) is off.
+/// When a transaction gets the exclusive stage, on which it runs without other writers.
+///
+/// While a transaction has the stage, no other that may write begins (Zen+ 4.1, with its thresholds
+/// α, β and γ). Transactions that only read go on, unless
+/// [`Options::writers_move`](crate::Options::writers_move) is off.
 ///
 /// ```
 /// # use pantile::*;
@@ -19,27 +21,27 @@ use crate::types::error::{Error, Result};
 /// ```
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ExclusiveStage {
-    /// α: a transaction that writes has the stage from this many rows on, read and
-    /// written, until it ends. For databases in which one large transaction is worth
-    /// more than the short ones that would make it fail. By default never.
+    /// α: a transaction that writes takes the stage once it has read and written this many rows,
+    /// and keeps it until it ends. This is for databases in which one large transaction is worth
+    /// more than the short ones that would make it fail. By default it never happens.
     pub accessed: u64,
-    /// β: while less than this share of the medium's limit is left and a
-    /// transaction has been open for a second, others wait up to a tenth of a second
-    /// before they begin. For media that are nearly full: what the long transaction
-    /// keeps can be freed when it ends. 0, never, by default.
+    /// β: while less than this share of the medium's limit is left and a transaction has been open
+    /// for a second, others wait up to a tenth of a second before they begin. This is for media
+    /// that are nearly full: what the long transaction holds back can be freed when it ends. 0 by
+    /// default, which means never.
     pub space_left: f64,
-    /// γ: [`Database::run`](crate::Database::run) and [`Retry`](crate::Retry) take the
-    /// stage until the transaction has ended, once its failed attempts have read and
-    /// written this many rows. 16 million by default, as in the paper.
+    /// γ: [`Database::run`](crate::Database::run) and [`Retry`](crate::Retry) take the stage for a
+    /// transaction once its failed attempts have read and written this many rows, and keep it until
+    /// the transaction has ended. 16 million by default, as in the paper.
     pub wasted: u64,
-    /// The same once those attempts took so long that failed because others came
-    /// first: 10 seconds by default. With `wasted` it bounds the time of a long writer
-    /// that conflicts with short ones. Such a transaction is tried on the stage, up to
-    /// three times, even if [`Options::retry_for`](crate::Options::retry_for) is over
-    /// before, unless that is zero.
+    /// As `wasted`, but by time: once the attempts that failed because others came first have taken
+    /// this long. 10 seconds by default. Together with `wasted` it bounds the time of a long writer
+    /// that conflicts with short ones. Such a transaction is tried on the stage up to three times,
+    /// even if the time of [`Options::retry_for`](crate::Options::retry_for) is over, unless that
+    /// time is zero.
     pub spent: Duration,
-    /// The same after this many failures, but others wait for a tenth of a second at
-    /// most: 8 by default.
+    /// As `wasted`, but after this many failures, and others wait for a tenth of a second at most.
+    /// 8 by default.
     pub tries: u32,
 }
 

@@ -94,8 +94,8 @@ figures! {
 }
 
 figures! {
-    /// A moment of the history of a database. Counters are totals since it was
-    /// opened; see [`Database::history`](crate::Database::history).
+    /// One sample of the history of a database. Counters are totals since the database was opened;
+    /// see [`Database::history`](crate::Database::history).
     Sample {
         at_millis: Gauge, "When, in milliseconds since the database was opened.";
         commits: Counter, "Transactions committed, read-only ones included.";
@@ -140,14 +140,16 @@ impl Sample {
     }
 }
 
-/// The history of an open database, the oldest sample first. Where nothing began
-/// and nothing ended there is no sample: the figures were those of the one before.
+/// The history of an open database, the oldest sample first.
+///
+/// There is no sample of a time in which nothing began and nothing ended: the figures stayed those
+/// of the sample before.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct History {
-    /// About one a second, for the last 10 minutes in which there was any.
+    /// About one sample per second, for the last 10 minutes in which there was any.
     pub seconds: Vec<Sample>,
-    /// About one a minute, for a day.
+    /// About one sample per minute, for a day.
     pub minutes: Vec<Sample>,
 }

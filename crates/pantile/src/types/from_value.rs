@@ -5,23 +5,23 @@ use std::borrow::Cow;
 use crate::types::owned_value::OwnedValue;
 use crate::types::value::{Decimal, Micros, Value};
 
-/// Why a value is not read as a type.
+/// Why a value cannot be read as a type.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Misfit {
     /// The type takes no values of this kind, or no NULL.
     Kind,
-    /// The type takes others of this kind: the ones that the text names.
+    /// The type takes values of this kind, but not this one. The text names those that it takes.
     Range(Cow<'static, str>),
 }
 
 /// A Rust type that a column can be read as.
 ///
-/// Numbers convert by range, whatever the width of the column. An `f32` rounds
-/// as a column of [`Type::F32`](crate::Type::F32) does. Floats take integers that
-/// they hold exactly, and a [`Decimal`] takes every integer. Integers take neither
-/// floats nor decimals, and [`Micros`] take no integers: nothing says in which
-/// unit they are. Bytes take strings, as UTF-8.
+/// A number converts if the type's range holds it, whatever the width of the column. An `f32`
+/// rounds as a column of [`Type::F32`](crate::Type::F32) does. Floats take integers that they hold
+/// exactly, and a [`Decimal`] takes every integer. Integers take neither floats nor decimals.
+/// [`Micros`] take no integers, because an integer does not say in which unit it is. Bytes take
+/// strings, as UTF-8.
 ///
 /// ```
 /// use pantile::{FromValue, Misfit, Value};
@@ -39,11 +39,10 @@ pub enum Misfit {
 /// assert!(matches!(Cents::from_value(Value::Null), Err(Misfit::Kind)));
 /// ```
 pub trait FromValue<'t>: Sized {
-    /// How it is made of a value that is stored out of line, which has been copied.
-    /// Types that only borrow have no way.
+    /// Converts a copy of a value that is stored out of line. `None` for types that only borrow.
     const FROM_OWNED: Option<fn(OwnedValue) -> Result<Self, Misfit>> = None;
 
-    /// The value, or why it is none of this type.
+    /// Converts the value, or returns why it does not fit.
     fn from_value(value: Value<'t>) -> Result<Self, Misfit>;
 }
 

@@ -20,10 +20,9 @@ pub enum Isolation {
     /// timestamps, which respects real time.
     #[default]
     Serializable,
-    /// All reads are of one state, that of the timestamp which the transaction
-    /// gets when it begins. Of two transactions that write the same tuple, the
-    /// first to commit wins. Permits write skew.
+    /// All reads show one state: that of the timestamp which the transaction gets when it begins.
+    /// Of two transactions that write the same tuple, the first to commit wins. Permits write skew.
     Snapshot,
-    /// Each statement reads what has been committed when it begins.
+    /// Each statement reads what has been committed when the statement begins.
     ReadCommitted,
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What a database takes of DRAM, in bytes, when it has reached
+/// The DRAM, in bytes, of a database that has reached
 /// [`Options::memory_limit`](crate::Options::memory_limit); see
 /// [`Error::MemoryFull`](crate::Error::MemoryFull).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,12 +28,12 @@ pub struct MemoryUse {
 }
 
 impl MemoryUse {
-    /// Everything.
+    /// All bytes, free nodes included.
     pub fn all(&self) -> u64 {
         self.counted() + self.free_nodes
     }
 
-    /// What counts towards the limit.
+    /// The bytes that count towards the limit.
     pub fn counted(&self) -> u64 {
         self.indexes + self.anchors + self.tiles + self.buffers + self.row_cache + self.rest
     }

@@ -12,6 +12,7 @@ pub(crate) mod figures;
 pub(crate) mod fit;
 pub(crate) mod from_value;
 pub(crate) mod history;
+pub(crate) mod index_progress;
 pub(crate) mod isolation;
 pub(crate) mod key;
 pub(crate) mod layout;

@@ -179,8 +179,8 @@ impl Options {
         self
     }
 
-    /// The database is on a medium of another crate, kept in its directory.
-    /// This replaces [`Options::medium`]; the last call of the two counts.
+    /// Stores the database on a medium of another crate, in the database's directory. Of this and
+    /// [`Options::medium`], the last call counts.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -213,9 +213,9 @@ impl Options {
         self
     }
 
-    /// Whether the platform saves the CPU's caches when power fails (eADR).
-    /// Commits on [`MediumKind::Dax`] then write no cache lines back. **On a
-    /// platform that does not, a power failure takes acknowledged commits.**
+    /// Whether the platform saves the CPU's caches when power fails (eADR). Commits on
+    /// [`MediumKind::Dax`] then write no cache lines back. **If the platform does not save them, a
+    /// power failure loses acknowledged commits.**
     #[must_use]
     pub fn persistent_caches(mut self, persistent: bool) -> Self {
         self.persistent_caches = persistent;
@@ -240,10 +240,10 @@ impl Options {
     }
 
     /// Whether the database has a thread that cleans up after commits, frees
-    /// space and writes state records (the default). The thread sleeps while
-    /// there is nothing to do. Without it committing threads do all of this,
-    /// and a database in which nothing is committed keeps its garbage until
-    /// the program calls [`Database::upkeep`](crate::Database::upkeep).
+    /// space and writes state records (the default). The thread sleeps while there is nothing to
+    /// do. Without it, committing threads do all of this, and a database in which nothing is
+    /// committed keeps its garbage until the program calls
+    /// [`Database::upkeep`](crate::Database::upkeep).
     ///
     /// If the system refuses the thread, the database works as without it.
     #[must_use]
@@ -255,7 +255,7 @@ impl Options {
     /// Whether the database publishes its statistics once a second, in the file
     /// `pantile.stats` beside its data file (the default), for
     /// [`tools::watch`](crate::tools::watch) and the command `pantile top` in other
-    /// processes. The file goes when the database is closed. Nothing is written while
+    /// processes. Closing the database removes the file. Nothing is written while
     /// nothing happens.
     #[must_use]
     pub fn publish_stats(mut self, publish: bool) -> Self {
@@ -263,45 +263,48 @@ impl Options {
         self
     }
 
-    /// Whether index images are written, a file beside the data file with which
-    /// the next opening need not read all data, and whether opening uses
-    /// one (the default). A row with a short key takes about 12 bytes of it, and 3
-    /// more for each secondary index; random or long keys take more
-    /// ([`Stats::image_bytes`](crate::Stats::image_bytes)). The file holds no rows: it
-    /// can be removed while the database is closed.
+    /// Whether the database writes index images, and uses one when it is opened (the default).
+    ///
+    /// An index image is a file beside the data file. With it, the next opening need not read all
+    /// data. A row with a short key takes about 12 bytes of the file, and 3 more for each secondary
+    /// index; random or long keys take more ([`Stats::image_bytes`](crate::Stats::image_bytes)).
+    /// The file holds no rows, and can be removed while the database is closed.
     #[must_use]
     pub fn index_image(mut self, image: bool) -> Self {
         self.without_image = !image;
         self
     }
 
-    /// After how many appended bytes an index image is written while the database
-    /// is open. What was appended after the last image is read if the process is
-    /// killed. By default it is written when 20 times its size have been appended, or sooner: after
-    /// 2 GB, or five times its size if that is more;
-    /// and for the first time when nothing else is written.
+    /// Sets after how many appended bytes an index image is written while the database is open.
+    ///
+    /// If the process is killed, the next opening reads what was appended after the last image. By
+    /// default an image is written when 20 times its size have been appended. Large images are
+    /// written sooner: after 2 GB, or after five times their size if that is more. The first image
+    /// is written when nothing else is written.
     #[must_use]
     pub fn index_image_every(mut self, bytes: u64) -> Self {
         self.image_every = Some(bytes);
         self
     }
 
-    /// Whether each read looks at the checksum of the version that it returns, and
-    /// fails with [`Error::Damaged`] if it does not fit. By default reads do not:
-    /// [`Database::verify`](crate::Database::verify) does, and opening, unless an
-    /// index image makes a look at all data unnecessary.
+    /// Whether each read verifies the checksum of the version that it returns, and fails with
+    /// [`Error::Damaged`] if it does not match.
+    ///
+    /// By default reads do not verify checksums. [`Database::verify`](crate::Database::verify)
+    /// does, and so does opening, unless an index image makes it unnecessary to read all data.
     #[must_use]
     pub fn verify_reads(mut self, verify: bool) -> Self {
         self.verify_reads = verify;
         self
     }
 
-    /// Sets how many bytes per second the database looks at in the background after
-    /// an index image made it unnecessary to read them when it was opened: 64 MB
-    /// by default, 1 MB where the data is larger than memory, 0 for none.
-    /// [`Stats::damaged_contents`](crate::Stats::damaged_contents) counts what it
-    /// finds. A database in which it has found something is read and checked as a
-    /// whole when it is next opened.
+    /// Sets how many bytes per second the database verifies in the background, after it was opened
+    /// with an index image.
+    ///
+    /// With an image, opening does not read all data, so checksums are verified afterwards. The
+    /// default is 64 MB, or 1 MB where the data is larger than memory; 0 means not at all.
+    /// [`Stats::damaged_contents`](crate::Stats::damaged_contents) counts the damage that is found.
+    /// If any was found, the next opening reads and checks the whole database.
     #[must_use]
     pub fn verify_rate(mut self, bytes_per_second: u64) -> Self {
         self.verify_rate = Some(bytes_per_second);
@@ -331,11 +334,12 @@ impl Options {
         self
     }
 
-    /// Whether a serializable writer moves to a later timestamp when later
-    /// transactions have read what it writes (the default). It then looks again
-    /// at all that it has read, and fails with [`Conflict::ReadChanged`] only if
-    /// something of it has changed. Fresh read-only transactions wait for no
-    /// writer that is still at work.
+    /// Whether a serializable writer moves to a later timestamp when later transactions have read
+    /// what it writes (the default).
+    ///
+    /// The writer then reads again all that it has read, and fails with [`Conflict::ReadChanged`]
+    /// only if something of it has changed. Fresh read-only transactions do not wait for a writer
+    /// that is still at work.
     ///
     /// Without it writers keep the timestamp at which they began, as in
     /// multi-version timestamp ordering (MVTO): a writer fails with
@@ -350,22 +354,25 @@ impl Options {
         self
     }
 
-    /// Runs transactions under another concurrency control than the engine's own: one of the
-    /// laboratory, to compare it. None is the engine's own. Every transaction is serializable then, whatever level it
-    /// asks for, but for those at safe snapshots, and none can be
-    /// [prepared](crate::Database::prepare). A database with prepared transactions is refused
-    /// with [`Error::InvalidOption`]. Rows that are read are listed without regard to
-    /// [`Options::memory_limit`].
+    /// Runs transactions under a concurrency control of the laboratory, for comparison. `None`
+    /// means the engine's own.
+    ///
+    /// Every transaction is serializable then, whatever level it asks for, except those at safe
+    /// snapshots. No transaction can be [prepared](crate::Database::prepare), and a database with
+    /// prepared transactions is refused with [`Error::InvalidOption`]. The lists of rows that
+    /// transactions have read are not bounded by [`Options::memory_limit`].
     #[must_use]
     pub fn protocol(mut self, protocol: impl Into<Option<Protocol>>) -> Self {
         self.protocol = protocol.into();
         self
     }
 
-    /// Sets how long the beginning of a transaction waits while as many are open
-    /// as can be, 1,024, or 960 that may write: 10 seconds by default. After that it fails with
-    /// [`Error::TooManyTransactions`], and so does the definition of a table or an
-    /// index. [`Database::run`](crate::Database::run) begins again for as long as
+    /// Sets how long a transaction that begins waits for a free transaction slot: 10 seconds by
+    /// default.
+    ///
+    /// There are 1,024 slots, of which transactions that may write can have 960. After this time
+    /// the call fails with [`Error::TooManyTransactions`], and so does the definition of a table or
+    /// an index. [`Database::run`](crate::Database::run) begins again for as long as
     /// [`Options::retry_for`] says.
     #[must_use]
     pub fn begin_wait(mut self, limit: Duration) -> Self {
@@ -373,17 +380,16 @@ impl Options {
         self
     }
 
-    /// Sets how long [`Database::run`](crate::Database::run) and
-    /// [`Retry`](crate::Retry) go on trying: 30 seconds by default. A try that
-    /// has begun is not cut short, and a long transaction is tried a few times more
-    /// ([`ExclusiveStage::spent`](crate::ExclusiveStage::spent)).
+    /// Sets how long [`Database::run`](crate::Database::run) and [`Retry`](crate::Retry) try again:
+    /// 30 seconds by default. An attempt that has begun is not cut short, and a long transaction is
+    /// tried a few times more ([`ExclusiveStage::spent`](crate::ExclusiveStage::spent)).
     #[must_use]
     pub fn retry_for(mut self, limit: Duration) -> Self {
         self.retry_for = Some(limit);
         self
     }
 
-    /// Sets when a transaction has the database to itself.
+    /// Sets when a transaction runs without other writers; see [`ExclusiveStage`].
     #[must_use]
     pub fn exclusive_stage(mut self, when: ExclusiveStage) -> Self {
         self.exclusive = when;
@@ -397,26 +403,25 @@ impl Options {
         self
     }
 
-    /// Sets the number of threads of recovery, from 1 to 1,024; by default one
-    /// per core. Where the system refuses threads, recovery makes do with fewer.
+    /// Sets the number of threads of recovery, from 1 to 1,024; by default one per core. If the
+    /// system refuses threads, recovery uses fewer.
     #[must_use]
     pub fn recovery_threads(mut self, threads: usize) -> Self {
         self.recovery_threads = Some(threads);
         self
     }
 
-    /// Sets how many commits can append at the same time, from 1 to 1,024; by
-    /// default one per core, and only one where commits share syncs: a sync takes
-    /// the longer the more places have been written to.
+    /// Sets how many commits can append at the same time, from 1 to 1,024. The default is one per
+    /// core, but only one where commits share syncs, because a sync takes longer the more places
+    /// have been written to.
     #[must_use]
     pub fn streams(mut self, streams: usize) -> Self {
         self.streams = Some(streams);
         self
     }
 
-    /// Sets the contents of a block: from 1 to 1,920, which is the default.
-    /// Small blocks are reclaimed sooner and waste more space. Tests use them to
-    /// reclaim much in a short time.
+    /// Sets how many contents a block holds: from 1 to 1,920, which is the default. Small blocks
+    /// are reclaimed sooner and waste more space. Tests use them to reclaim much in a short time.
     #[must_use]
     pub fn block_slots(mut self, contents: u32) -> Self {
         self.block_slots = Some(contents);
@@ -431,37 +436,39 @@ impl Options {
         self
     }
 
-    /// Limits the bytes of DRAM that the database takes, from 8 MB on:
-    /// indexes, anchors, tiles, buffers and all else that
-    /// [`Stats::dram_bytes`](crate::Stats::dram_bytes) counts, without free nodes of indexes and
-    /// without the system's copies of the data file. By default three quarters
-    /// of what the process may have: the machine's memory, or the limit of its
-    /// control group.
+    /// Limits the bytes of DRAM that the database takes, from 8 MB on.
     ///
-    /// At the limit, statements that would take more fail with
-    /// [`Error::MemoryFull`]: new rows first, when a sixteenth is left, then
-    /// changes of rows, and locks of rows by a transaction that holds 4,096 already. Reads, deletes and commits go on, and so does the
-    /// program. Only where a serializable transaction that may write reads so much
-    /// that its notes of that would take more than a megabyte, such reads fail, too.
-    /// A database that is already larger can be opened.
+    /// The limit applies to everything that [`Stats::dram_bytes`](crate::Stats::dram_bytes) counts,
+    /// such as indexes, anchors, tiles and buffers, but not to free nodes of indexes. It does not
+    /// apply to the system's copies of the data file. The default is three quarters of what the
+    /// process may have: the machine's memory, or the limit of its control group.
+    ///
+    /// At the limit, statements that would take more fail with [`Error::MemoryFull`]. New rows fail
+    /// first, when a sixteenth is left. Then changes of rows fail, and locks of rows by a
+    /// transaction that holds 4,096 already. Reads, deletes and commits go on, and so does the
+    /// program. Reads fail only in a serializable transaction that may write, if its notes of what
+    /// it has read would take more than a megabyte. A database that is already larger can be
+    /// opened.
     #[must_use]
     pub fn memory_limit(mut self, bytes: u64) -> Self {
         self.memory_limit = Some(bytes);
         self
     }
 
-    /// Keeps copies of rows that are read again and again, in this many bytes of DRAM, from 1 MB on. By default
-    /// there are none.
+    /// Keeps copies of rows that are read often, in this many bytes of DRAM, from 1 MB on. There is
+    /// no such cache by default.
     ///
-    /// That is for databases that are larger than memory and have small rows, few of which are read often: the
-    /// system keeps whole pages of 4 KB, of which a row of 100 bytes is a fortieth, and the bytes given to
-    /// copies are missing there. Updates become slower. In front of a file that
-    /// fits into memory the cache is not used. The bytes count towards [`Options::memory_limit`], of which they may be
-    /// half. A transaction holds up to 1 MB of copies that it has read, beside that. Measure before you
-    /// use it: the repository's `docs/performance.md` has figures where it pays and where it does not.
+    /// The cache is for databases that are larger than memory and have small rows, few of which are
+    /// read often. The system keeps whole pages of 4 KB, of which a row of 100 bytes is a fortieth;
+    /// the row cache keeps single rows. But its bytes are no longer available for pages, and
+    /// updates become slower. The cache is not used in front of a file that fits into memory. Its
+    /// bytes count towards [`Options::memory_limit`], and may be at most half of it. In addition, a
+    /// transaction holds up to 1 MB of copies that it has read. Measure before you use the cache:
+    /// `docs/performance.md` in the repository has figures that show where it pays and where it
+    /// does not.
     ///
-    /// What is kept is chosen by a form of CLOCK. The idea is that of the Met-Cache (Zen+, VLDB Journal 2023,
-    /// section 3.2).
+    /// A form of CLOCK chooses which rows are kept. The idea is that of the Met-Cache (Zen+, VLDB
+    /// Journal 2023, section 3.2).
     ///
     /// ```
     /// # use pantile::{MediumKind, Options};
@@ -475,10 +482,11 @@ impl Options {
         self
     }
 
-    /// Limits how long a transaction may hold back garbage, and says what the
-    /// database does about one that is older. One that holds back nothing may be
-    /// of any age. Without a worker ([`Options::worker`]),
-    /// [`Database::upkeep`](crate::Database::upkeep) looks.
+    /// Limits how long a transaction may hold back garbage, and sets what the database does about
+    /// one that exceeds the limit.
+    ///
+    /// A transaction that holds back nothing may be of any age. Without a worker
+    /// ([`Options::worker`]), only [`Database::upkeep`](crate::Database::upkeep) checks the limit.
     ///
     /// ```
     /// # use pantile::*;
@@ -495,26 +503,26 @@ impl Options {
         self
     }
 
-    /// Limits how many bytes of garbage on the medium a transaction may hold back,
-    /// as [`RunningTransaction::held_bytes`](crate::stats::RunningTransaction::held_bytes)
-    /// counts them, and says what the database does about one that holds back more.
+    /// Limits how many bytes of garbage on the medium a transaction may hold back, and sets what
+    /// the database does about one that exceeds the limit.
+    /// [`RunningTransaction::held_bytes`](crate::stats::RunningTransaction::held_bytes) counts
+    /// these bytes.
     #[must_use]
     pub fn max_pinned_bytes(mut self, limit: u64, then: OnPinned) -> Self {
         self.pinned.bytes = Some((limit, then));
         self
     }
 
-    /// Makes the medium take at least this many bytes, at most
-    /// [`Options::max_bytes`], when the database is opened, so that commits do not
-    /// wait for the system to allocate them.
+    /// Makes the medium take at least this many bytes when the database is opened, so that commits
+    /// do not wait for the system to allocate them. The most is [`Options::max_bytes`].
     #[must_use]
     pub fn preallocate(mut self, bytes: u64) -> Self {
         self.preallocate = bytes;
         self
     }
 
-    /// Sets what is called now and then, from several threads, while opening
-    /// recovers a database.
+    /// Sets a function that reports the progress of recovery. It is called now and then, from
+    /// several threads, while the database is opened.
     #[must_use]
     pub fn progress(mut self, call: impl Fn(Progress) + Send + Sync + 'static) -> Self {
         self.progress = Some(Arc::new(call));

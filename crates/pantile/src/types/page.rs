@@ -57,7 +57,7 @@ pub struct PageTransaction {
     pub freed_dram_bytes: u64,
     /// Memory of its own writes, in bytes.
     pub buffer_bytes: u64,
-    /// What it holds back by table.
+    /// What it holds back, by table.
     pub tables: Vec<HeldOfTable>,
 }
 
@@ -66,7 +66,7 @@ pub struct PageTransaction {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct PageReader {
-    /// Its number; 0 if it was there before the database was opened.
+    /// Its process id; 0 if it was reading before the database was opened.
     pub process: u32,
     /// For how long it had read when the page was written, in microseconds; 0 if that
     /// is not known.
@@ -75,8 +75,8 @@ pub struct PageReader {
     pub held_bytes: u64,
 }
 
-/// What a database publishes once a second for other processes, from
-/// [`watch`](crate::tools::watch).
+/// The statistics that a database publishes once a second for other processes;
+/// [`watch`](crate::tools::watch) reads them.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -90,15 +90,15 @@ pub struct Page {
     pub opened_millis: u64,
     /// When the page was written, in milliseconds since 1970.
     pub written_millis: u64,
-    /// Nothing had begun or ended for a second when the page was written, and
-    /// nothing has since: the page is up to date, however old it is.
+    /// Whether nothing had begun or ended for a second when the page was written. If so, nothing
+    /// has since, and the page is up to date, however old it is.
     pub is_quiet: bool,
     /// The medium's name, as in "file".
     pub medium: String,
     /// Most bytes that the medium may take.
     pub limit_bytes: u64,
-    /// In how many seconds there is no room left, at the rate of the last minute.
-    /// `None` if less and less is used.
+    /// In how many seconds the medium is full, at the rate of the last minute. `None` if its used
+    /// part does not grow.
     pub full_in_seconds: Option<u64>,
     /// Counters and gauges.
     pub figures: Figures,

@@ -66,7 +66,7 @@ impl Reference {
     }
 }
 
-/// The bytes of a string or of bytes, in order, as [`Row::pieces`](crate::Row::pieces) gives them.
+/// The bytes of a string or of bytes, piece by piece; see [`Row::pieces`](crate::Row::pieces).
 #[derive(Clone)]
 pub struct Pieces<'t>(Source<'t>);
 
@@ -85,7 +85,7 @@ impl<'t> Pieces<'t> {
         Self(Source::OutOfLine { reference, values, next: 0 })
     }
 
-    /// The bytes that are left, of all pieces together.
+    /// The number of bytes in all pieces that are left.
     pub fn bytes_left(&self) -> u64 {
         match &self.0 {
             Source::InLine(bytes) => bytes.map_or(0, |bytes| bytes.len() as u64),

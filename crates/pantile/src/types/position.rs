@@ -1,16 +1,16 @@
 //! Places in an index from which a later range goes on.
 
-/// Where a cursor has been: behind which row of an index a later range
-/// [begins](crate::Range::behind), in any transaction. So a program goes through a
-/// table by pages, over any index, and needs no column that tells rows with the
-/// same key apart.
+/// A place in an index, behind which a later range can begin.
 ///
-/// Rows with the same key of an index are in an order that stays. Between two pages
-/// every row is found once that has the key that it had, and none twice; the row at
-/// the position may have been changed or deleted.
+/// A cursor [returns](crate::Cursor::position) it, and a range of any transaction
+/// [begins](crate::Range::behind) behind it. So a program can read a table page by page over any
+/// index, and needs no column that distinguishes rows with the same key.
 ///
-/// A position is good for any index of the table with the same columns, as long as
-/// the table and they keep their names and types and go on taking NULL or not.
+/// Rows with the same key of an index keep their order. From page to page, every row whose key
+/// stays the same is found exactly once. The row at the position may have been changed or deleted.
+///
+/// A position is valid for any index of the table with the same columns, as long as the table and
+/// these columns keep their names, their types, and whether they take NULL.
 ///
 /// ```
 /// # use pantile::*;
@@ -47,8 +47,9 @@ pub struct Position {
 }
 
 impl Position {
-    /// The position as bytes, for a caller that will ask for the next page. They hold the
-    /// key, and can be used after the database has been opened again.
+    /// Converts the position to bytes, for a caller that will ask for the next page.
+    ///
+    /// The bytes hold the key. They can be used after the database has been opened again.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(8 + 8 * self.key.len());
         bytes.extend(self.order.to_be_bytes());
@@ -56,8 +57,8 @@ impl Position {
         bytes
     }
 
-    /// The position that these bytes are. None if they are none; bytes that were
-    /// changed may be some other position.
+    /// Converts bytes to a position. Returns `None` if they are not one; bytes that were changed
+    /// may be some other position.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (order, rest) = bytes.split_first_chunk()?;
         let (words, []) = rest.as_chunks() else { return None };

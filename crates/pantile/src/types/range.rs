@@ -53,8 +53,8 @@ impl<'r> Range<'r> {
         self
     }
 
-    /// Limits the range to what comes behind a row to which a cursor over the same
-    /// index has come, in the order in which this range is scanned.
+    /// Limits the range to the rows behind a position, in the order in which this range is scanned.
+    /// The position is from a cursor over the same index.
     #[must_use]
     pub fn behind(mut self, position: &'r Position) -> Self {
         self.behind = Some(position);
@@ -68,10 +68,11 @@ impl<'r> Range<'r> {
         self
     }
 
-    /// Leaves out the first rows that the scan would come to. It looks at each of
-    /// them, as a count does, so this takes about as long as to read them. To go
-    /// through a table by pages, begin each page [behind](Range::behind) the last row
-    /// of the one before instead.
+    /// Leaves out the first rows of the scan.
+    ///
+    /// The scan looks at each of them, as a count does, so this takes about as long as reading
+    /// them. To read a table page by page, begin each page [behind](Range::behind) the last row of
+    /// the page before instead.
     ///
     /// ```
     /// # use pantile::*;
@@ -90,7 +91,7 @@ impl<'r> Range<'r> {
         self
     }
 
-    /// Limits the scan to this many rows, without those that are skipped.
+    /// Limits the scan to this many rows, not counting those that are skipped.
     #[must_use]
     pub fn limit(mut self, rows: usize) -> Self {
         self.limit = rows;

@@ -14,7 +14,8 @@ use crate::types::value::{Decimal, Micros, Value};
     note = "`#[derive(pantile::Record)]` makes a struct one, with pantile's feature `derive`"
 )]
 pub trait Record: Sized {
-    /// Its primary key: what its field lends ([`Field::Lent`]), or a tuple if there are several.
+    /// Its primary key: the borrowed form of its field ([`Field::Lent`]), or a tuple if there are
+    /// several.
     type Key<'k>;
     /// The values of a primary key.
     type KeyValues<'k>: AsRef<[Value<'k>]>;
@@ -39,7 +40,7 @@ pub trait Record: Sized {
     /// The values of a primary key.
     fn key_values(key: Self::Key<'_>) -> Self::KeyValues<'_>;
 
-    /// The struct of a row, of which `column` names the columns by their places in
+    /// Reads the struct from a row. `column` returns the row's column for a place in
     /// [`Record::COLUMNS`].
     ///
     /// # Errors
@@ -48,17 +49,17 @@ pub trait Record: Sized {
 }
 
 impl Row<'_> {
-    /// The row as a struct, whose columns go by their names. The row may have
-    /// others, too, and it may be of any table.
+    /// Reads the row as a struct, with columns by their names. The row may have other columns, too,
+    /// and may be of any table.
     ///
     /// # Errors
-    /// As [`Row::get`], above all [`Error::UnknownColumn`](crate::Error::UnknownColumn).
+    /// As [`Row::get`], for example [`Error::UnknownColumn`](crate::Error::UnknownColumn).
     pub fn to<T: Record>(&self) -> Result<T> {
         T::read(self, |n| T::COLUMNS[n])
     }
 }
 
-/// The type of a field of a [`Record`], which is a column.
+/// A Rust type that a field of a [`Record`] can have. The field is a column.
 ///
 /// ```
 /// use pantile::{Field, FromValue, Misfit, Type, Value};
@@ -93,7 +94,7 @@ pub trait Field: for<'t> FromValue<'t> {
     const TYPE: Type;
     /// Whether the column takes NULL.
     const NULLABLE: bool = false;
-    /// What it is in a key or a row that is written.
+    /// The borrowed form in which it is written, in a row or a key.
     type Lent<'v>: Into<Value<'v>>
     where
         Self: 'v;

@@ -43,17 +43,16 @@ pub struct Row<'t> {
 impl<'t> Row<'t> {
     /// The value of a column.
     ///
-    /// What it is read as says whether it is copied: a `&str`, a `&[u8]` and a
-    /// [`Value`] borrow from the row, and so they fail for a long value that is
-    /// stored out of line; a `String`, a `Vec<u8>` and an [`OwnedValue`] are copies;
-    /// a `Cow` is a copy only of a value out of line. [`FromValue`] says which types
-    /// take which numbers, and an `Option` takes NULL.
+    /// The type `T` decides whether the value is copied. A `&str`, a `&[u8]` and a [`Value`] borrow
+    /// from the row, so they fail for a long value that is stored out of line. A `String`, a
+    /// `Vec<u8>` and an [`OwnedValue`] are copies. A `Cow` is a copy only of a value out of line.
+    /// An `Option` takes NULL. [`FromValue`] says which types take which numbers.
     ///
     /// # Errors
-    /// [`Error::UnknownColumn`]; [`Error::WrongType`] if the column's type, or
-    /// NULL, does not convert to `T`; [`Error::ReadOutOfRange`] if `T` does not hold
-    /// this value; [`Error::OutOfLine`] if `T` borrows; [`Error::ColumnDropped`] if the
-    /// row is newer than the column's end; errors of [`Transaction::get`](crate::Transaction::get) for a
+    /// [`Error::UnknownColumn`]; [`Error::WrongType`] if the column's type, or NULL, does not
+    /// convert to `T`; [`Error::ReadOutOfRange`] if `T` cannot hold the value; [`Error::OutOfLine`]
+    /// if `T` borrows and the value is out of line; [`Error::ColumnDropped`] if the row was written
+    /// after the column was dropped; errors of [`Transaction::get`](crate::Transaction::get) for a
     /// value out of line.
     ///
     /// ```
@@ -130,8 +129,9 @@ impl<'t> Row<'t> {
         Reference { table: self.encoded.schema.table, id, len, at: self.at }
     }
 
-    /// The bytes of a string or of bytes in order, without a copy, however long the value is: a
-    /// value out of line comes in pieces of 60,000 bytes. `None` for NULL.
+    /// The bytes of a string or of bytes, in order and without a copy. `None` for NULL.
+    ///
+    /// The value may have any length: a value out of line comes in pieces of 60,000 bytes.
     ///
     /// # Errors
     /// [`Error::UnknownColumn`], [`Error::ColumnDropped`]; [`Error::WrongType`] for a column of
@@ -209,7 +209,7 @@ impl<'t> Row<'t> {
         self.len() == 0
     }
 
-    /// All values in order, whatever their length, apart from the transaction.
+    /// Copies of all values in order, whatever their length. They can outlive the transaction.
     ///
     /// # Errors
     /// As [`Row::get`].

@@ -1,8 +1,9 @@
 //! The places of rows.
 
-/// Which row of a table: from [`Cursor::row_id`](crate::Cursor::row_id). It is
-/// faster than a key, and means the row only as long as the transaction runs
-/// whose cursor has come to it. Later it may be another row.
+/// Identifies a row of a table; from [`Cursor::row_id`](crate::Cursor::row_id).
+///
+/// It is faster than a key. It is valid only while the transaction runs whose cursor has come to
+/// the row. Later it may identify another row.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct RowId(pub(crate) u64);
 

@@ -58,10 +58,10 @@ impl SerdeError {
 }
 
 impl<'t> Row<'t> {
-    /// The row as a struct or a map, whose fields are columns by their names.
-    /// Columns without a field are not read. A [`Decimal`] goes as text,
-    /// a [`Micros`] as the number that it is, an enum without fields as the text of its
-    /// variant.
+    /// Reads the row as a struct or a map, with fields matched to columns by name.
+    ///
+    /// Columns without a field are not read. A [`Decimal`] is read as text, a [`Micros`] as a
+    /// number, and an enum without fields from the text of its variant.
     ///
     /// # Errors
     /// [`Error::Serde`], which names the field, if a value does not fit it or a

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::types::isolation::Isolation;
 
-/// Names a transaction of an open database, also to other threads; see
+/// Identifies a transaction of an open database, in any thread; see
 /// [`Database::end_transaction`](crate::Database::end_transaction).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct TransactionId(pub(crate) u64);
@@ -58,7 +58,7 @@ impl fmt::Display for EndedBy {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct OpenTransaction {
-    /// By which it can be ended; `None` for work of the database itself.
+    /// Its id, by which it can be ended; `None` for work of the database itself.
     pub id: Option<TransactionId>,
     /// What the program calls it, by [`TransactionOptions::name`](crate::TransactionOptions::name),
     /// or what the work of the database is.
@@ -67,19 +67,19 @@ pub struct OpenTransaction {
     pub number: Option<u64>,
     /// Where the program began it; `None` for work of the database itself.
     pub place: Option<&'static Location<'static>>,
-    /// How long ago it began. At a safe snapshot: the age of what it reads.
+    /// How long ago it began. At a safe snapshot, the age of the state that it reads.
     pub age: Duration,
     /// How it is isolated; `None` for work of the database itself, like the
     /// creation of an index.
     pub isolation: Option<Isolation>,
     /// Whether it is read-only.
     pub read_only: bool,
-    /// The name of the thread that began it, if the thread still runs and the
-    /// system tells.
+    /// The name of the thread that began it, if the thread still runs and the system knows the
+    /// name.
     pub thread: Option<String>,
     /// The system's number of that thread.
     pub thread_id: Option<u32>,
-    /// Whether it is prepared: nothing ends it but a decision under its name.
+    /// Whether it is prepared. Then only a commit or a rollback by its name ends it.
     pub prepared: bool,
     /// What has ended it, if its program has not dropped it yet.
     pub ended: Option<EndedBy>,
@@ -134,10 +134,10 @@ impl fmt::Display for OpenTransaction {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum OnPinned {
-    /// Counts it and says so through `tracing`, once.
+    /// Counts the transaction and warns of it through `tracing`, once.
     #[default]
     Warn,
-    /// Ends it as well.
+    /// Also ends the transaction.
     End,
 }
 

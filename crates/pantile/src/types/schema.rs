@@ -41,14 +41,14 @@ pub enum Type {
     U32,
     /// An unsigned integer of 8 bytes.
     U64,
-    /// An IEEE 754 number of 4 bytes. Values are rounded to the nearest one; a
-    /// number beyond the largest is refused, infinities and NaN are stored. Keys
-    /// are in its total order, -0 below 0.
+    /// An IEEE 754 number of 4 bytes. Values are rounded to the nearest such number. A number
+    /// beyond the largest is refused; infinities and NaN are stored. Keys are in IEEE 754 total
+    /// order, -0 below 0.
     F32,
-    /// An IEEE 754 number of 8 bytes. Keys are in its total order, -0 below 0.
+    /// An IEEE 754 number of 8 bytes. Keys are in IEEE 754 total order, -0 below 0.
     F64,
-    /// A decimal number with `scale` of its `precision` (at most 38) digits
-    /// after the point, 16 bytes.
+    /// A decimal number of 16 bytes. It has `precision` digits in all, at most 38, of which `scale`
+    /// are after the point.
     Decimal {
         /// Digits in all.
         precision: u8,
@@ -70,7 +70,7 @@ pub enum Type {
 }
 
 impl Type {
-    /// The types that have no length or digits to be chosen.
+    /// The types without a length or a number of digits.
     pub const PLAIN: [Type; 12] = [
         Type::Bool,
         Type::I8,

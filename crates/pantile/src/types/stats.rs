@@ -29,11 +29,11 @@ pub struct Stats {
     /// [`Options::max_pinned_bytes`](crate::Options::max_pinned_bytes) allow, and were
     /// warned of.
     pub pin_warnings: u64,
-    /// Those that were ended for it.
+    /// Transactions that held back more than these options allow, and were ended.
     pub pin_ends: u64,
     /// Contents written by commits.
     pub contents_written: u64,
-    /// Their bytes, headers included. Write amplification is relative to them.
+    /// Bytes of these contents, headers included. Write amplification is relative to them.
     pub payload_bytes: u64,
     /// Bytes of live versions that the collector has copied, headers included.
     pub copied_bytes: u64,
@@ -56,17 +56,17 @@ pub struct Stats {
     pub index_bytes: u64,
     /// The part of `dram_bytes` in anchors.
     pub anchor_bytes: u64,
-    /// The part of `dram_bytes` in buffers of transactions, in descriptions of
-    /// blocks, and in the cleaner's queues. A large transaction takes much of it;
-    /// of a transaction that has ended, at most 512 KB stay.
+    /// The part of `dram_bytes` in buffers of transactions, in descriptions of blocks, and in the
+    /// cleaner's queues. A large transaction takes much of it. When a transaction has ended, at
+    /// most 512 KB of its buffers stay.
     pub buffer_bytes: u64,
     /// The part of `dram_bytes` in tiles.
     pub tile_bytes: u64,
     /// The part of `dram_bytes` in the cache of rows ([`Options::row_cache`](crate::Options::row_cache)).
     pub row_cache_bytes: u64,
-    /// Looks for a row that the cache had. One read may look more than once.
+    /// Look-ups of a row that was in the cache. One read may look up more than once.
     pub row_cache_hits: u64,
-    /// Looks for a row that the cache did not have.
+    /// Look-ups of a row that was not in the cache.
     pub row_cache_misses: u64,
     /// Bytes of the newest versions of all tuples, headers included.
     pub live_bytes: u64,
@@ -76,12 +76,11 @@ pub struct Stats {
     pub stale_entries: u64,
     /// Versions that transactions read, including newer ones on the way to them.
     pub versions_read: u64,
-    /// Contents found damaged since the database was opened, by what looks at those
-    /// that opening did not read. Their rows stay as they are:
+    /// Contents found damaged since the database was opened, while those that opening did not read
+    /// were verified in the background. Their rows stay as they are:
     /// [`Database::verify`](crate::Database::verify) lists them.
     pub damaged_contents: u64,
-    /// Blocks that nobody has looked at yet, after an index image made it
-    /// unnecessary to read them.
+    /// Blocks that are not yet verified, because an index image made it unnecessary to read them.
     pub unread_blocks: u64,
     /// What the collector has done.
     pub collector: CollectorStats,
@@ -90,35 +89,34 @@ pub struct Stats {
 /// A running transaction and what it keeps from being reclaimed; see
 /// [`Database::transactions`](crate::Database::transactions).
 ///
-/// The figures come from what is known of whole blocks. They are upper bounds:
-/// a block counts with everything superseded in it as soon as the transaction
-/// may see one version there.
+/// The figures are upper bounds, because they are known for whole blocks only. As soon as the
+/// transaction may see one version in a block, everything superseded in the block counts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct RunningTransaction {
     /// Its kind, its age, and the thread that began it.
     pub transaction: OpenTransaction,
-    /// Where it reads. A read-committed transaction reads here and at any later time.
+    /// The timestamp at which it reads. A read-committed transaction reads at this or any later
+    /// one.
     pub timestamp: Timestamp,
     /// Superseded bytes on the medium, in blocks that it may be reading.
     pub held_bytes: u64,
-    /// Those blocks.
+    /// The number of those blocks.
     pub held_blocks: u64,
-    /// The same by table, the most first.
+    /// The same by table, the largest amount first.
     pub tables: Vec<HeldOfTable>,
     /// The part of `held_bytes` that no other transaction holds: what its end
     /// would free, at most.
     pub freed_bytes: u64,
-    /// DRAM of links over old versions that it walks along.
+    /// Bytes of DRAM in links to old versions that it may follow.
     pub held_dram_bytes: u64,
     /// The part of `held_dram_bytes` that its end would free.
     pub freed_dram_bytes: u64,
-    /// DRAM of its own writes that are not committed. Its end frees all but
-    /// 512 KB of them.
+    /// Bytes of DRAM in its own uncommitted writes. Its end frees all but 512 KB of them.
     pub buffer_bytes: u64,
 }
 
-/// What a transaction keeps of one table.
+/// What a transaction holds back of one table.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -127,7 +125,7 @@ pub struct HeldOfTable {
     pub table: String,
     /// Superseded bytes, in blocks that the transaction may be reading.
     pub bytes: u64,
-    /// Those blocks.
+    /// The number of those blocks.
     pub blocks: u64,
 }
 
@@ -136,7 +134,7 @@ pub struct HeldOfTable {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct ReadingProcess {
-    /// Its number; `None` if it was there before this process opened the database.
+    /// Its process id; `None` if it was reading before this process opened the database.
     pub process: Option<u32>,
     /// For how long it has read, if that is known.
     pub age: Option<Duration>,
@@ -168,7 +166,7 @@ pub struct TableSpace {
     pub open_blocks: u64,
     /// Bytes of the blocks.
     pub bytes: u64,
-    /// Contents in them, superseded ones included.
+    /// Contents in the blocks, superseded ones included.
     pub contents: u64,
     /// Superseded contents, and void slots.
     pub obsolete: u64,
@@ -198,7 +196,7 @@ impl TableParts {
         self.blocks.iter().map(|blocks| blocks.bytes).sum()
     }
 
-    /// The bytes of slots of versions that are the newest.
+    /// The bytes in slots of the newest versions of rows.
     pub fn live_bytes(&self) -> u64 {
         self.blocks.iter().map(|blocks| blocks.live_bytes).sum()
     }
@@ -213,7 +211,7 @@ pub struct BlocksInState {
     /// collector empties them. `released`: they become free soon. `free`: they belong
     /// to no table. `record`: state records.
     pub state: &'static str,
-    /// How many.
+    /// The number of blocks.
     pub blocks: u64,
     /// Their bytes.
     pub bytes: u64,
@@ -236,7 +234,7 @@ pub struct IndexParts {
     pub columns: Vec<String>,
     /// Whether it takes no second row with the same key.
     pub unique: bool,
-    /// Its memory; `None` as long as it is in an image only.
+    /// Its memory in bytes; `None` as long as it is in an image only.
     pub bytes: Option<u64>,
 }
 
@@ -249,7 +247,7 @@ pub struct Chains {
     pub tuples: u64,
     /// The mean number of versions that can be reached from the newest.
     pub mean: f64,
-    /// The greatest number.
+    /// The greatest number of versions that can be reached from the newest.
     pub max: u64,
     /// Versions of a tuple that take space on the medium, on average over all tuples.
     pub stored_mean: f64,
@@ -274,7 +272,7 @@ pub struct Recovery {
     pub tuples: u64,
     /// Whether the database had been closed, and nothing was added since.
     pub was_closed: bool,
-    /// Whether opening took an index image. Then only what was written after the
-    /// image was read, and indexes are loaded when they are first used.
+    /// Whether opening used an index image. Then opening read only what was written after the
+    /// image, and indexes are loaded when they are first used.
     pub from_image: bool,
 }

@@ -3,9 +3,11 @@
 use crate::types::owned_value::OwnedValue;
 use crate::types::schema::{ColumnDef, Type};
 
-/// Changes of a table's columns and name, made all at once by
-/// [`Database::alter_table`](crate::Database::alter_table). They take effect one
-/// after the other, so a name that one has given can be used by the next.
+/// Changes of a table's columns and name, for
+/// [`Database::alter_table`](crate::Database::alter_table).
+///
+/// They are made all at once, and take effect one after the other, so a change can use a name that
+/// an earlier one has given.
 ///
 /// ```
 /// # use pantile::*;
@@ -59,8 +61,8 @@ impl TableChange {
         self
     }
 
-    /// Adds a column after all others. It takes NULL or has a default, which is
-    /// its value in the rows that are there.
+    /// Adds a column after all others. It must take NULL or have a default, which is its value in
+    /// the rows that exist.
     #[must_use]
     pub fn add_column(self, column: ColumnDef) -> Self {
         self.with(Step::Add { column, before: None })
@@ -72,34 +74,34 @@ impl TableChange {
         self.with(Step::Add { column, before: Some(next.into()) })
     }
 
-    /// Drops a column that no index has.
+    /// Drops a column that is in no index.
     #[must_use]
     pub fn drop_column(self, column: impl Into<String>) -> Self {
         self.with(Step::Drop { column: column.into() })
     }
 
-    /// Gives a column another name, in the indexes that have it, too.
+    /// Renames a column, in its indexes, too.
     #[must_use]
     pub fn rename_column(self, column: impl Into<String>, to: impl Into<String>) -> Self {
         self.with(Step::Rename { column: column.into(), to: to.into() })
     }
 
-    /// Gives a column that no index has a type that holds all its values: a
-    /// longer integer of the same kind, `F64` for `F32`, a decimal with more
-    /// digits before the point, or a longer string or byte string.
+    /// Changes the type of a column that is in no index to one that holds all its values: a longer
+    /// integer of the same kind, `F64` for `F32`, a decimal with more digits before the point, or a
+    /// longer string or byte string.
     #[must_use]
     pub fn widen_column(self, column: impl Into<String>, to: Type) -> Self {
         self.with(Step::Widen { column: column.into(), to })
     }
 
-    /// Lets a column that no index has take NULL.
+    /// Lets a column that is in no index take NULL.
     #[must_use]
     pub fn make_nullable(self, column: impl Into<String>) -> Self {
         self.with(Step::TakeNull { column: column.into() })
     }
 
-    /// Gives a column another default, for rows that are written without it from
-    /// here on; NULL takes the default away.
+    /// Changes the default of a column, for rows that are written without it from now on. NULL
+    /// removes the default.
     #[must_use]
     pub fn set_default(self, column: impl Into<String>, value: impl Into<OwnedValue>) -> Self {
         self.with(Step::Default { column: column.into(), to: value.into() })

@@ -4,11 +4,11 @@ use crate::types::error::Error;
 
 type AnyError = dyn std::error::Error;
 
-/// An error with which the closure of [`Database::run`](crate::Database::run) can fail: [`Error`], a boxed error,
-/// `anyhow::Error` (with the feature `anyhow`), or one's own.
+/// An error with which the closure of [`Database::run`](crate::Database::run) can fail: [`Error`], a boxed
+/// error, `anyhow::Error` (with the feature `anyhow`), or a type of your own.
 ///
-/// Whatever the closure fails with, the transaction is rolled back. It is run again if the database's error in it says
-/// that this can help ([`Error::is_retryable`]).
+/// Whatever the closure fails with, the transaction is rolled back. The closure runs again if the error
+/// contains an error of the database that [can be retried](Error::is_retryable).
 ///
 /// ```
 /// # use pantile::*;
@@ -53,8 +53,8 @@ type AnyError = dyn std::error::Error;
 /// # Ok::<(), Error>(())
 /// ```
 pub trait TransactionError: From<Error> {
-    /// The database's error in this one, if there is one. Where errors have
-    /// sources, [`Error::in_chain`] finds it.
+    /// The error of the database that this error contains, if any. For errors with sources,
+    /// [`Error::in_chain`] finds it.
     fn of_database(&self) -> Option<&Error>;
 }
 

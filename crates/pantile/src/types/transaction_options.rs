@@ -18,9 +18,9 @@ use crate::types::isolation::Isolation;
 pub enum ConflictPolicy {
     /// The call fails at once with [`Error::Conflict`](crate::Error::Conflict).
     Abort,
-    /// The call waits at most this long, if waiting can help, and then fails. To
-    /// a serializable transaction it helps only if the other one is older, or if
-    /// it has read and written nothing and can begin again behind the other one.
+    /// The call waits at most this long, if waiting can help, and then fails. For a serializable
+    /// transaction, waiting helps only if the other transaction is older, or if this one has read
+    /// and written nothing and can begin again behind the other.
     Wait(Duration),
 }
 
@@ -53,7 +53,7 @@ impl TransactionOptions {
         Self::default()
     }
 
-    /// How it is isolated from others.
+    /// Sets the isolation level.
     #[must_use]
     pub fn isolation(mut self, isolation: Isolation) -> Self {
         self.isolation = isolation;
@@ -83,8 +83,8 @@ impl TransactionOptions {
         self
     }
 
-    /// Names it for people: in [`Database::transactions`](crate::Database::transactions),
-    /// in warnings and in messages.
+    /// Sets a name for people to read. [`Database::transactions`](crate::Database::transactions),
+    /// warnings and messages show it.
     ///
     /// ```
     /// # use pantile::*;
@@ -99,8 +99,8 @@ impl TransactionOptions {
         self
     }
 
-    /// Numbers it among those of the same name, for people: that of a connection, for
-    /// example. Behind the name in warnings and messages.
+    /// Sets a number that distinguishes transactions of the same name for people, such as that of a
+    /// connection. Warnings and messages show it behind the name.
     ///
     /// ```
     /// # use pantile::*;

@@ -7,7 +7,8 @@ use std::str::FromStr;
 
 /// A decimal number: `units` divided by ten to the power of `scale`.
 ///
-/// Numbers are compared and hashed by their value, whatever their scales. The scale is what they are shown with.
+/// Numbers are compared and hashed by their value, whatever their scales. The scale says how many digits are
+/// shown after the point.
 ///
 /// ```
 /// use pantile::{Decimal, Value};
@@ -127,7 +128,7 @@ impl fmt::Display for ParseDecimalError {
 
 impl std::error::Error for ParseDecimalError {}
 
-/// Reads what its `Display` has written, without zeros at the end of the fraction.
+/// Reads the text that `Display` writes. Zeros at the end of the fraction are dropped.
 ///
 /// ```
 /// use pantile::Decimal;
@@ -284,7 +285,7 @@ impl<'a, T: Into<Value<'a>>> From<Option<T>> for Value<'a> {
     }
 }
 
-/// Microseconds since 1970-01-01 UTC, as a column of [`Type::Timestamp`](crate::Type::Timestamp) reads.
+/// Microseconds since 1970-01-01 UTC: the value of a column of [`Type::Timestamp`](crate::Type::Timestamp).
 ///
 /// ```
 /// # use pantile::*;

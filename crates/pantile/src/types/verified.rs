@@ -13,7 +13,7 @@ pub struct DamagedRow {
     pub what: String,
 }
 
-/// What [`Database::verify`](crate::Database::verify) has looked at, and found.
+/// What [`Database::verify`](crate::Database::verify) has verified, and found.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -22,6 +22,6 @@ pub struct Verified {
     pub rows: u64,
     /// Their bytes on the medium.
     pub bytes: u64,
-    /// Those that are damaged.
+    /// The rows that are damaged.
     pub damaged: Vec<DamagedRow>,
 }

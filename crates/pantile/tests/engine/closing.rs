@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, ThreadId};
 
-use pantile_media::{DramMedium, MapOptions};
+use pantile_media::{DramMedium, FileMedium, FileOptions, MapOptions};
 
 use pantile::{Database, Error, Medium, Options, Table, TableDef, Type, Value};
-use pantile_testkit::{Heard, HeardMedium, await_that};
+use pantile_testkit::{Heard, HeardMedium, ScratchDir, await_that};
 
 /// Counts what is done to a medium after it was expected to be left alone, and
 /// what one thread has synced.
@@ -37,6 +37,36 @@ fn put(db: &Database, table: &Table, ids: std::ops::Range<u64>, byte: u8) -> pan
         txn.upsert(table, &[id.into(), Value::Bytes(&[byte; 500])])?;
     }
     txn.commit().map(|_| ())
+}
+
+/// A process that was killed while it closed the database may have left the record that says so in the page cache only.
+/// The first write of the next one takes the place of the record before it, which is all that a power cut would leave.
+#[test]
+fn the_first_write_syncs_before_it_gives_up_a_record() {
+    let place = ScratchDir::new();
+    let heard: Arc<Mutex<Vec<Heard>>> = Arc::default();
+    let take = || std::mem::take(&mut *heard.lock().expect("no panic"));
+    let open = || {
+        let file = FileMedium::open(place.path(), FileOptions::default()).expect("a file");
+        let listener = Arc::clone(&heard);
+        let hear = move |call| listener.lock().expect("no panic").push(call);
+        let medium: Arc<dyn Medium> = Arc::new(HeardMedium::over(file, hear));
+        Options::new().on_medium(medium).worker(false).open("unused").expect("open")
+    };
+    let db = open();
+    let def = TableDef::new("t").column("id", Type::U64).column("data", Type::Bytes(1000));
+    let table = db.create_table(def.primary_key(["id"])).expect("create");
+    put(&db, &table, 0..100, 1).expect("rows");
+    drop(table);
+    db.close().expect("close");
+    take();
+    let db = open();
+    let table = db.table("t").expect("the table");
+    let is_write = |call: &Heard| matches!(call, Heard::Write { .. });
+    assert!(!take().iter().any(is_write), "opening writes nothing");
+    put(&db, &table, 0..1, 2).expect("a row");
+    let first = take().into_iter().find(|call| is_write(call) || *call == Heard::Sync);
+    assert_eq!(first, Some(Heard::Sync));
 }
 
 /// A commit finds no space and goes on making some, beside a thread that closes

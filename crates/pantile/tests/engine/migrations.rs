@@ -101,6 +101,8 @@ fn one_that_fails_goes_on_from_there() {
         let error = no_such().apply(&db).expect_err("no such index");
         assert!(matches!(error, Error::MigrationFailed { number: 4, step: 1, .. }), "{error}");
     }
+    // It has done nothing, so a program without it goes on.
+    assert!(all().apply(&db).expect("nothing is to be done").is_empty());
 }
 
 #[test]
@@ -149,6 +151,32 @@ fn a_kill_after_a_step_and_before_its_note() {
         assert_eq!(all.apply(&db).expect("nothing is left"), [1], "{n}");
         assert_eq!((db.tables(), db.table("animals").ok().map(|table| table.definition())), after);
     }
+}
+
+/// A step that was begun before a kill, and failed when it was tried again, has not happened, whatever others
+/// change then.
+#[test]
+fn a_step_that_failed_after_a_kill_is_made_later() {
+    let db = in_memory();
+    let table = db.create_table(pets()).expect("a table");
+    let column = |name| TableChange::new().add_column(ColumnDef::new(name, Type::U8).default(1u8));
+    let first = || Migrations::new().then(Migration::new(1, "first").run(|_, _| Ok::<(), Error>(())));
+    first().apply(&db).expect("a migration");
+    let record = db.table("#migrations").expect("the record");
+    let begun = [2u64.into(), "m".into(), 0u64.into(), Value::UInt(table.version()), false.into()];
+    db.run(|txn| txn.upsert(&record, &begun)).expect("begun");
+    let mut txn = db.begin().expect("a transaction");
+    txn.insert(&table, &[1u64.into(), "Rex".into()]).expect("a row");
+    let prepared = db.prepare(txn, b"x").expect("prepared");
+    let all = || first().then(Migration::new(2, "m").alter_table("pets", column("legs")));
+    let failed = all().apply(&db).expect_err("it would change a row that is prepared");
+    assert!(matches!(failed, Error::MigrationFailed { number: 2, step: 1, .. }), "{failed}");
+    prepared.rollback().expect("nothing is in its way");
+    db.alter_table(&table, &column("tail")).expect("a change by hand");
+    assert_eq!(all().apply(&db).expect("it is made"), [2]);
+    let names: Vec<_> =
+        db.table("pets").expect("it").definition().columns.into_iter().map(|c| c.name).collect();
+    assert_eq!(names, ["id", "name", "tail", "legs"]);
 }
 
 #[test]

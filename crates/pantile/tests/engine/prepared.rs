@@ -348,6 +348,43 @@ fn its_commit_finds_space() {
     db.run(|txn| put(txn, &table, 0, 0, None)).expect("there is space again");
 }
 
+/// What is undecided for long keeps its locks and nothing else: what others replace is reclaimed.
+#[test]
+fn what_others_replace_is_reclaimed_beside_it() {
+    for level in [Isolation::Snapshot, Isolation::ReadCommitted] {
+        let options = options().medium(MediumKind::Dram).max_bytes(8 << 20);
+        let db = options.open("unused").expect("a database");
+        let table = db.create_table(definition()).expect("a table");
+        db.run(|txn| (0..4u64).try_for_each(|n| put(txn, &table, n, 10 + n, None))).expect("a commit");
+        let other = db.create_table(TableDef { name: "other".into(), ..definition() }).expect("a table");
+        db.run(|txn| put(txn, &other, 1, 1, None)).expect("a commit");
+        let mut txn = db.begin_with(TransactionOptions::new().isolation(level)).expect("begin");
+        change(&mut txn, &table);
+        assert!(txn.get_for_update(&other, &[1u64.into()]).expect("a row").is_some());
+        let replace = |db: &Database, table: &Table| {
+            for n in 0..10_000u64 {
+                let id = 100 + n % 20;
+                let replaced = db.run(|txn| put(txn, table, id, id, Some(&[1; 2_000])));
+                replaced.unwrap_or_else(|error| panic!("{level:?}, row {n}: {error}"));
+            }
+            let held: Vec<_> = db.transactions().iter().map(|txn| txn.held_bytes).collect();
+            assert_eq!(held, [0], "{level:?}");
+        };
+        let prepared = db.prepare(txn, b"x").expect("nothing is in its way");
+        // A row that it has only locked keeps no table.
+        drop(other);
+        db.drop_table("other").expect("it has changed nothing there");
+        replace(&db, &table);
+        let (next, its) = killed(&db);
+        replace(&next, &its);
+        assert_locked(&next, &its);
+        prepared.rollback().expect("nothing is in its way");
+        assert_eq!(rows(&db, &table)[..4], BEFORE);
+        next.take_prepared(b"x").expect("it waits").commit().expect("a commit");
+        assert_eq!(rows(&next, &its)[..4], AFTER);
+    }
+}
+
 /// Many at once, each with locks of its own, over several lives.
 #[test]
 fn many_are_prepared_beside_each_other() {

@@ -1,16 +1,15 @@
-//! Compaction: when more space is taken than promised, or little is left, the
-//! blocks are emptied that are worth it most.
+//! Compaction: empties the blocks that are most worth it, when more space is taken than promised,
+//! or when little is left.
 //!
-//! Emptying a block of which `d` is dead copies `(1 - d) / d` bytes for each
-//! byte that it brings. Waiting would bring the price down at a rate that the
-//! block shows itself: in the time since its last append, `d` of it has died. At
-//! the least cost for a given space all blocks are emptied at the same
-//! *marginal* price, which gives the rule `worth` (`docs/design.md`, "Space").
-//! Cost-benefit (Rosenblum and Ousterhout 1992, section 3.6) comes near it where
-//! space is scarce.
+//! Emptying a block with the dead share `d` copies `(1 - d) / d` bytes for each byte that it frees.
+//! This price falls if the collector waits. The block itself shows how fast: the share `d` has died
+//! in the time since its last append. For a given space, the cost is least if all blocks are
+//! emptied at the same *marginal* price. The rule `worth` follows from this (`docs/design.md`,
+//! "Space"). Cost-benefit (Rosenblum and Ousterhout 1992, section 3.6) comes near it where space is
+//! scarce.
 //!
-//! What emptied blocks leave may lie scattered. If nothing else helps, chunks
-//! are emptied whole, so that they can go back to the system.
+//! The space of emptied blocks may be scattered. If nothing else helps, whole chunks are emptied,
+//! so that they can go back to the system.
 
 use std::collections::HashSet;
 

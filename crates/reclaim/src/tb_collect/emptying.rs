@@ -1,10 +1,9 @@
 //! Emptying blocks and freeing them (TB-Collect 4.3, Algorithm 2).
 //!
-//! A survivor is copied, the copy gets its link, and one compare-and-swap of
-//! the tuple's anchor makes all readers find the copy from then on. If a writer
-//! was faster, the copy is garbage at once. No step waits until another is
-//! durable: the block stays as it is until the copies are durable, and for
-//! recovery two contents of one version are as good as one (T12).
+//! A survivor is copied, and the copy gets its link. Then one compare-and-swap of the tuple's
+//! anchor makes all readers find the copy. If a writer was faster, the copy is garbage at once. No
+//! step waits until another is durable: the block stays as it is until the copies are durable, and
+//! for recovery two contents of one version are as good as one (T12).
 
 use pantile_base::control::{Control, is_removed};
 use pantile_base::{TableId, Timestamp};

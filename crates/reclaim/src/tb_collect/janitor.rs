@@ -1,5 +1,5 @@
-//! Work for the whole database, done about once per epoch by one thread at a
-//! time: tiles, orphaned tiles, tombstones, empty chunks, pacing.
+//! Work for the whole database: tiles, orphaned tiles, tombstones, empty chunks, pacing. One thread
+//! at a time does it, about once per epoch.
 
 use pantile_base::limits::CHUNK_BYTES;
 use pantile_cc::RunningEpochs;

@@ -1,17 +1,16 @@
 //! TB-Collect: frees whole blocks, without walking a chain.
 //!
-//! After Wei et al., "TB-Collect: Efficient Garbage Collection for Non-Volatile
-//! Memory OLTP Engines", Electronics 2025, 14(10) 2080, sections 4.1 to 4.5,
-//! Algorithms 1 to 3. A block of which theta has been superseded waits in a
-//! `gc_pending_queue` until no transaction can see the superseded versions.
-//! Then it waits in a `local_gc_queue`, or in a `long_tx_gc_queue` if a long
-//! transaction bypasses it. When that queue is full the block is frozen, its
-//! survivors move, and it is freed whole. Committing threads do the work, a
-//! little after each commit.
+//! This is the algorithm of Wei et al., "TB-Collect: Efficient Garbage Collection for Non-Volatile
+//! Memory OLTP Engines", Electronics 2025, 14(10) 2080, sections 4.1 to 4.5, Algorithms 1 to 3.
+//! When the share theta of a block has been superseded, the block waits in a `gc_pending_queue`
+//! until no transaction can see the superseded versions. Then it waits in a `local_gc_queue`, or in
+//! a `long_tx_gc_queue` if a long transaction bypasses it. When that queue is full, the block is
+//! frozen, its survivors move, and it is freed whole. Committing threads do the work, a little
+//! after each commit.
 //!
-//! Queues belong to shards of the database and not to threads. A committing
-//! thread works on the shard of its transaction slot and from time to time on
-//! the others, so a thread that stops leaves nothing behind (T18, T19).
+//! Queues belong to shards of the database and not to threads. A committing thread works on the
+//! shard of its transaction slot, and from time to time on the others. So a thread that stops
+//! leaves nothing behind (T18, T19).
 
 mod compaction;
 mod emptying;

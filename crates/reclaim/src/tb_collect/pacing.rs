@@ -1,13 +1,12 @@
-//! How much may wait, and how much has to go.
+//! Pacing: how much may wait to be freed, and how much has to be freed now.
 //!
-//! Waiting pays: more versions of a block die meanwhile, and fewer have to be
-//! moved. But it costs space, and chains grow. The published collector lets a
-//! fixed share of the data wait (TB-Collect 4.3). This one follows section 6.2.
-//! The share shrinks as more versions of each tuple are stored, as the space
-//! will be used up sooner, and as less space is left.
+//! Waiting saves copies: more versions of a block die, so fewer have to be moved. But it costs
+//! space, and chains grow. The published collector lets a fixed share of the data wait (TB-Collect
+//! 4.3). Adaptive pacing follows section 6.2: the share shrinks as more versions of each tuple are
+//! stored, as the space will be used up sooner, and as less space is left.
 //!
-//! The space target is a promise. What is taken beyond it has to go, and so has
-//! what will be taken while emptied blocks wait to be free (`docs/design.md`,
+//! The space target is a promise. What is taken beyond it has to be freed. The space that will be
+//! taken while emptied blocks wait to become free has to be freed as well (`docs/design.md`,
 //! "Space").
 
 use std::time::Duration;

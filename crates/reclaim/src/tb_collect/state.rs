@@ -1,4 +1,4 @@
-//! The collector's data, and what all of its work uses.
+//! The state of the collector, and the functions that all its parts use.
 
 use pantile_base::sync::Mutex;
 use pantile_base::sync::atomic::AtomicBool;

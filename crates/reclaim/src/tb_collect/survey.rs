@@ -1,4 +1,4 @@
-//! A look at all blocks: what emptying each would be worth.
+//! A survey of all blocks: what it would be worth to empty each.
 
 use std::collections::{HashMap, HashSet};
 

@@ -1,5 +1,5 @@
-//! A turn at a shard: how blocks go from one queue to the next (TB-Collect 4.3
-//! and 4.4, Algorithm 1).
+//! One turn of work on a shard: how blocks go from one queue to the next (TB-Collect 4.3 and 4.4,
+//! Algorithm 1).
 
 use pantile_base::Timestamp;
 use pantile_cc::{Epoch, RunningEpochs, Sight};

@@ -178,6 +178,10 @@ fn a_stop_ends_a_scan_and_not_the_shell() {
     stop.store(true, Ordering::Relaxed);
     assert!(matches!(home::run(&mut shell, "scan n"), Err(Error::Interrupted)));
     assert_eq!(done(&mut shell, "scan n").lines().count(), 1002);
+    // Nor is one begun that does not look.
+    stop.store(true, Ordering::Relaxed);
+    assert!(matches!(home::run(&mut shell, "drop table n"), Err(Error::Interrupted)));
+    assert_eq!(done(&mut shell, "count n"), "1000\n");
 }
 
 #[test]

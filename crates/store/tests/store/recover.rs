@@ -394,6 +394,28 @@ fn space_is_found_again_beyond_the_last_chunk() {
     assert!(!written.is_empty());
 }
 
+/// What a process has written that was killed may be in the page cache only when the next one reads it. So may the zeros
+/// in place of descriptors of blocks at the end.
+#[test]
+fn an_opening_syncs_before_it_makes_the_medium_shorter() {
+    let memory = memory(8);
+    let store = open(&memory).store;
+    append(&store, 1000, &[(A, 1, b"one")]);
+    record(&store, 1001);
+    drop(store);
+    memory.grow(6 * CHUNK).expect("grow");
+    let heard: Arc<Mutex<Vec<Heard>>> = Arc::default();
+    let listener = Arc::clone(&heard);
+    let hear = move |call| listener.lock().expect("no panic").push(call);
+    let medium = Arc::new(HeardMedium::over(memory.clone(), hear));
+    let store = open(&medium).store;
+    let calls = std::mem::take(&mut *heard.lock().expect("no panic"));
+    let at = |wanted: fn(&Heard) -> bool| calls.iter().position(wanted);
+    let (sync, shrink) = (at(|call| *call == Heard::Sync), at(|call| matches!(call, Heard::Shrink { .. })));
+    assert!(shrink.is_some() && sync.is_some_and(|sync| Some(sync) < shrink), "{calls:?}");
+    drop(store);
+}
+
 #[test]
 fn missing_chunks_are_noticed() {
     let medium = memory(8);

@@ -15,9 +15,9 @@ use crate::format::Format;
 use crate::progress::Progress;
 use crate::schema::{DumpEnd, Header, TableEnd, TableLine, VERSION};
 
-/// Writes what a database has at one moment: the moment at which the dump was begun.
+/// Writes the contents of a database at one moment: when the dump was begun.
 ///
-/// While it lasts, everything that it may read is kept, as for every transaction.
+/// As long as the dump exists, everything that it may read is kept, as for every transaction.
 ///
 /// ```
 /// # use pantile::{MediumKind, Options, TableDef, Type};
@@ -55,8 +55,8 @@ impl std::fmt::Debug for Dump<'_> {
 }
 
 impl<'d> Dump<'d> {
-    /// Begins a dump of all tables, but for what is prepared: it can be committed only
-    /// where it was prepared.
+    /// Begins a dump of all tables. Prepared transactions are left out, because they can be
+    /// committed only in the database in which they were prepared.
     ///
     /// # Errors
     /// [`Error::Database`].
@@ -68,7 +68,7 @@ impl<'d> Dump<'d> {
     /// Begins a dump of these tables, each of them once.
     ///
     /// # Errors
-    /// [`Error::Database`], if there is no such table and otherwise.
+    /// [`Error::Database`], for example if there is no such table.
     pub fn of_tables<S: AsRef<str>>(db: &'d Database, names: &[S]) -> Result<Self, Error> {
         let is_first = |n: usize| !names[..n].iter().any(|name| name.as_ref() == names[n].as_ref());
         let names = (0..names.len()).filter(|n| is_first(*n)).map(|n| names[n].as_ref());
@@ -79,16 +79,17 @@ impl<'d> Dump<'d> {
         Ok(Self { txn: db.begin_read()?, tables, progress: &|_| ControlFlow::Continue(()), left_out: None })
     }
 
-    /// Sets what is called from time to time. The dump stops when it returns
-    /// `Break`, and fails with [`Error::Interrupted`].
+    /// Sets a function that reports progress. If it returns `Break`, the dump stops and fails with
+    /// [`Error::Interrupted`].
     #[must_use]
     pub fn progress(mut self, call: &'d dyn Fn(&Progress<'_>) -> ControlFlow<()>) -> Self {
         self.progress = call;
         self
     }
 
-    /// Leaves damaged rows out, and calls this with each, instead of failing. For
-    /// dumps of what [`pantile::salvage`] has opened.
+    /// Leaves damaged rows out instead of failing, and calls `call` with each.
+    ///
+    /// Use it for a database that [`pantile::salvage`] has opened.
     ///
     /// ```
     /// # use pantile::{MediumKind, Options, TableDef, Type};
@@ -108,9 +109,9 @@ impl<'d> Dump<'d> {
     /// Writes all tables with their rows, for [`Load::dump`](crate::Load::dump).
     ///
     /// # Errors
-    /// [`Error::Write`]; [`Error::Database`] if a table was dropped meanwhile, and
-    /// otherwise; [`Error::Interrupted`]. A part of the dump may have been written,
-    /// without its last line.
+    /// [`Error::Write`]; [`Error::Database`], for example if a table was dropped meanwhile;
+    /// [`Error::Interrupted`]. A part of the dump may have been written then, without its last
+    /// line.
     pub fn write(&self, to: impl Write) -> Result<Dumped, Error> {
         let mut out = Out::new(to, self.progress);
         out.line(&Header { pantile_dump: VERSION, schema_only: false })?;
@@ -172,12 +173,14 @@ impl<'d> Dump<'d> {
         out.finish(1)
     }
 
-    /// Writes a new directory with a file for the rows of each table, and the file
-    /// `schema.jsonl` with the definitions, for [`Load::files`](crate::Load::files).
-    /// The files are synced.
+    /// Writes all tables with their rows to a new directory, for
+    /// [`Load::files`](crate::Load::files).
+    ///
+    /// The directory has a file for the rows of each table, and the file `schema.jsonl` with the
+    /// definitions. The files are synced.
     ///
     /// # Errors
-    /// As [`Dump::write`], and [`Error::Exists`]. The directory is removed then.
+    /// As [`Dump::write`], and [`Error::Exists`]. If writing fails, the new directory is removed.
     ///
     /// ```
     /// # use pantile::{MediumKind, Options, TableDef, Type};

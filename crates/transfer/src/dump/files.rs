@@ -44,9 +44,15 @@ impl<'f> Files<'f> {
         Ok(written)
     }
 
-    /// Makes the names of the files durable.
+    /// Makes the names of the files durable, and that of the directory.
     pub fn sync(&self) -> Result<(), Error> {
-        open_to_sync(self.dir).and_then(|dir| dir.sync_all()).map_err(|source| cannot_write(self.dir, source))
+        let sync = |dir: &Path| open_to_sync(dir).and_then(|dir| dir.sync_all());
+        let sync_above = || match fs::canonicalize(self.dir)?.parent().map(sync) {
+            // One may be allowed to make files there, and not to open it.
+            Some(Err(error)) if error.kind() != io::ErrorKind::PermissionDenied => Err(error),
+            _ => Ok(()),
+        };
+        sync(self.dir).and_then(|()| sync_above()).map_err(|source| cannot_write(self.dir, source))
     }
 
     /// Removes what is not whole. Without the schema nobody takes it for a dump.

@@ -17,11 +17,16 @@ pub struct Csv<'i, R> {
     at: usize,
     /// The line of the last quote that opened a field.
     opened: u64,
+    /// The most bytes that a field in quotes may have. Behind a quote that is not closed, all of the rest is one field.
+    pub longest: usize,
 }
+
+/// As much as a name takes.
+const LONGEST_OF_HEADER: usize = 64 << 10;
 
 impl<'i, R: Read> Csv<'i, R> {
     pub fn new(input: &'i mut Input<R>) -> Self {
-        Self { input, line: Vec::new(), at: 0, opened: 0 }
+        Self { input, line: Vec::new(), at: 0, opened: 0, longest: LONGEST_OF_HEADER }
     }
 
     /// Appends the fields of the next row without their quotes, and where each
@@ -92,15 +97,21 @@ impl<'i, R: Read> Csv<'i, R> {
     fn quoted(&mut self, bytes: &mut Vec<u8>) -> Result<(), Error> {
         self.opened = self.input.lines;
         self.at += 1;
+        let start = bytes.len();
         loop {
             let rest = &self.line[self.at..];
             let Some(len) = rest.iter().position(|c| *c == b'"') else {
                 bytes.extend_from_slice(rest);
-                if self.next_line()? {
+                let is_too_long = bytes.len() - start > self.longest;
+                if !is_too_long && self.next_line()? {
                     continue;
                 }
+                let detail = match is_too_long {
+                    true => "a quote is not closed, or the field is longer than every column takes",
+                    false => "a quote is not closed",
+                };
                 let at = self.input.place_of(self.opened);
-                return Err(Error::Damaged { at, detail: "a quote is not closed".into() });
+                return Err(Error::Damaged { at, detail: detail.into() });
             };
             bytes.extend_from_slice(&rest[..len]);
             self.at += len + 1;

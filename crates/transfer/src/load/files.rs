@@ -26,8 +26,12 @@ pub fn read(session: &mut Session<'_>, dir: &Path) -> Result<(), Error> {
     for part in parts(session, dir)? {
         let mut input = open(dir, &part.file)?;
         let rows = rows::read(session, &part.target, part.format, &mut input)?;
-        if rows != part.rows {
-            let (file, wanted) = (&part.file, part.rows);
+        let (file, wanted) = (&part.file, part.rows);
+        // The rest of the last row may look like all of it.
+        if wanted > 0 && !input.ends_with_line {
+            return Err(input.damaged(format!("the last line of {file} has no end: it is truncated")));
+        }
+        if rows != wanted {
             return Err(input.damaged(format!(
                 "{file} has {rows} rows, and {wanted} were written: it is truncated or damaged"
             )));

@@ -15,11 +15,19 @@ pub struct Input<R> {
     pub lines: u64,
     /// Bytes that have been read.
     pub bytes: u64,
+    /// Whether the line that was read last has an end.
+    pub ends_with_line: bool,
 }
 
 impl<R: Read> Input<R> {
     pub fn new(input: R, file: Option<String>) -> Self {
-        Self { reader: BufReader::with_capacity(AT_ONCE, input), file, lines: 0, bytes: 0 }
+        Self {
+            reader: BufReader::with_capacity(AT_ONCE, input),
+            file,
+            lines: 0,
+            bytes: 0,
+            ends_with_line: true,
+        }
     }
 
     /// The first byte of the next line, or `None` at the end.
@@ -38,7 +46,9 @@ impl<R: Read> Input<R> {
         let read = self.reader.read_until(b'\n', to).map_err(|source| self.failed(source))?;
         self.bytes += read as u64;
         self.lines += u64::from(read > 0);
-        Ok(read > 0 && to.last() == Some(&b'\n'))
+        let has_end = read > 0 && to.last() == Some(&b'\n');
+        self.ends_with_line = has_end || read == 0 && self.ends_with_line;
+        Ok(has_end)
     }
 
     /// The line that was read last.

@@ -18,11 +18,10 @@ use crate::load::work::Work;
 use crate::load::{files, rows, stream};
 use crate::progress::Progress;
 
-/// Loads rows into a database, and tables if a dump has them.
+/// Loads rows, or the tables of a dump, into a database.
 ///
-/// A table that the database does not have is created, and filled by several threads and many transactions. If the
-/// load fails it is dropped. Rows of tables that exist go into one transaction, or into several with
-/// [`Load::batch`].
+/// A table that does not exist is created, and several threads fill it in many transactions. If the load fails, the
+/// table is dropped. Rows of existing tables go into one transaction, or into several with [`Load::batch`].
 ///
 /// ```
 /// # use pantile::{Database, MediumKind, Options, Range, TableDef, Type};
@@ -75,9 +74,9 @@ impl<'l> Load<'l> {
         Self { settings }
     }
 
-    /// Commits after each `rows` rows of tables that exist already, in the order
-    /// of the input. If the load fails these rows stay, and [`LoadError::committed`]
-    /// says which they are.
+    /// Commits rows of existing tables in batches of `rows`, in the order of the input.
+    ///
+    /// If the load fails, the rows that are committed stay, and [`LoadError::committed`] says which they are.
     ///
     /// ```
     /// # use pantile::{MediumKind, Options, TableDef, Type};
@@ -96,9 +95,10 @@ impl<'l> Load<'l> {
         self
     }
 
-    /// Says that nobody else uses the database meanwhile. Tables that exist and
-    /// are empty are filled like new ones then, which is faster; if the load fails
-    /// they are truncated, so handles of them become invalid.
+    /// Promises that nobody else uses the database during the load.
+    ///
+    /// Tables that exist and are empty are then filled like new ones, which is faster. If the load fails they are
+    /// truncated, so handles of them become invalid.
     #[must_use]
     pub fn alone(mut self) -> Self {
         self.settings.is_alone = true;
@@ -138,8 +138,8 @@ impl<'l> Load<'l> {
         self
     }
 
-    /// Sets what is called from time to time. The load stops when it returns
-    /// `Break`, and fails with [`Error::Interrupted`].
+    /// Sets a function that reports progress. If it returns `Break`, the load stops and fails with
+    /// [`Error::Interrupted`].
     #[must_use]
     pub fn progress(mut self, call: &'l dyn Fn(&Progress<'_>) -> ControlFlow<()>) -> Self {
         self.settings.progress = call;
@@ -151,17 +151,16 @@ impl<'l> Load<'l> {
     /// exists must have the dump's columns and primary key, and keeps its indexes.
     ///
     /// # Errors
-    /// [`Error::NotADump`], [`Error::Version`]; [`Error::Damaged`] if the dump is
-    /// truncated or is not what was written; [`Error::TableDiffers`],
-    /// [`Error::NoSuchTable`], [`Error::WrongValue`]; [`Error::Row`] if a key is
-    /// there twice; [`Error::Read`], [`Error::Database`], [`Error::Interrupted`].
-    /// [`LoadError`] says what is left, which is nothing unless the load is in batches.
+    /// [`Error::NotADump`], [`Error::Version`]; [`Error::Damaged`] if the dump is truncated or is not what was
+    /// written; [`Error::TableDiffers`], [`Error::NoSuchTable`], [`Error::WrongValue`]; [`Error::Row`] if a key
+    /// occurs twice; [`Error::Read`], [`Error::Database`], [`Error::Interrupted`]. [`LoadError`] says what is left:
+    /// nothing, unless the load is in batches or something could not be removed.
     pub fn dump(&self, input: impl Read) -> Result<Loaded, LoadError> {
         self.run(|session| stream::read(session, &mut Input::new(input, None)))
     }
 
-    /// Loads rows into a table that exists, by the names of its columns. A column
-    /// that is not in the input gets its default, or NULL.
+    /// Loads rows into an existing table, with columns by their names. A column that is not in the input gets its
+    /// default, or NULL.
     ///
     /// # Errors
     /// [`Error::UnknownColumn`] and [`Error::MissingColumn`], before anything is

@@ -63,6 +63,7 @@ fn read_csv<R: Read>(
         columns: columns(&bytes, &ends, target, &at)?,
         null: session.settings.null.clone(),
     });
+    csv.longest = target.longest_text();
     let mut records = Records::new(&layout);
     let (mut rows, mut noted) = (0, (0, 0));
     loop {

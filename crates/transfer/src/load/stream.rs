@@ -170,9 +170,14 @@ impl Section {
         let block = std::mem::replace(&mut self.block, Vec::with_capacity(FULL + FULL / 8));
         let first = std::mem::replace(&mut self.first, input.lines + 1);
         let (rows, bytes) = std::mem::replace(&mut self.noted, (self.rows, input.bytes));
-        let Some(target) = &self.target else { return Ok(()) };
-        session.send(target, input.file.as_deref(), Rows::Arrays(first, block))?;
-        session.note(&self.name, self.rows - rows, input.bytes - bytes)
+        let loaded = match &self.target {
+            Some(target) => {
+                session.send(target, input.file.as_deref(), Rows::Arrays(first, block))?;
+                self.rows - rows
+            }
+            None => 0,
+        };
+        session.note(&self.name, loaded, input.bytes - bytes)
     }
 
     /// Returns the rows.

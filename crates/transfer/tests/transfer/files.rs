@@ -24,6 +24,14 @@ fn files_that_are_not_whole_are_refused() {
     fs::write(&rows, "id,name,age\n1,Rex,7\n").expect("written");
     let message = "pets.csv, line 2: pets.csv has 1 rows, and 2 were written: it is truncated or damaged";
     refuses(&new, || Load::new(&new).files(&into), message);
+    // Cut within the last value, or before its end.
+    fs::write(&rows, "id,name,age\n1,Rex,7\n2,Tom,10\n").expect("written");
+    Load::new(&home::new()).files(&into).expect("whole files");
+    let message = "pets.csv, line 3: the last line of pets.csv has no end: it is truncated";
+    for cut in ["id,name,age\n1,Rex,7\n2,Tom,1", "id,name,age\n1,Rex,7\n2,Tom,10"] {
+        fs::write(&rows, cut).expect("written");
+        refuses(&new, || Load::new(&new).files(&into), message);
+    }
     fs::write(&rows, whole.replace("7", "x")).expect("written");
     let message = "pets.csv, line 2, column \"age\": i8 (a whole number from -128 to 127) or NULL is expected, not \"x\"";
     refuses(&new, || Load::new(&new).files(&into), message);

@@ -67,6 +67,10 @@ fn csv_that_is_not_csv_is_refused() {
     ] {
         refuses(&db, || load_csv(&db, "pets", text), message);
     }
+    // All behind it would be one field.
+    let text = format!("id,name\n10,\"a\n{}", "11,b\n".repeat(10_000));
+    let message = "line 2: a quote is not closed, or the field is longer than every column takes";
+    refuses(&db, || load_csv(&db, "pets", &text), message);
     // Where no field begins, a quote is a character like others.
     load_csv(&db, "pets", "id,name\n10,5\"\n11,\"a\r\"").expect("rows");
     let names: Vec<_> = home::rows(&db, "pets")[2..].iter().map(|row| row[1].clone()).collect();

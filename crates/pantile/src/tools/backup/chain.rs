@@ -15,7 +15,7 @@ use pantile_store::{Found, Lineage, Scan, ScanSummary, Store, StoreError, StoreO
 use crate::api::incomplete::{self, INCREMENT};
 use crate::api::opening::identity;
 use crate::engine::failure::{from_medium, from_store};
-use crate::tools::backup::held::Held;
+use crate::tools::backup::held::{Held, hash};
 use crate::tools::backup::target::io_error;
 use crate::types::error::{Error, Result};
 use crate::types::options::Options;
@@ -24,7 +24,8 @@ use crate::types::options::Options;
 const SINCE: &str = "since";
 
 /// The first line of that file.
-const HEAD: &str = "pantile increment 1";
+const HEAD: &str = "pantile increment ";
+const VERSION: u32 = 2;
 
 /// A backup, and before it those that it continues. The first one is whole.
 pub(super) struct Chain(Vec<Link>);
@@ -48,6 +49,8 @@ pub(super) struct Increment {
     until: Timestamp,
     /// Its moment.
     at: Timestamp,
+    /// The seal of these numbers and of what is in its data file.
+    seal: u64,
 }
 
 impl Chain {
@@ -109,8 +112,16 @@ impl Chain {
                         .into(),
                 });
             }
+            let mut own = Held::default();
             // What it continues shows where it comes from.
-            read(place, held, &|_| Ok(()), &mut each)?;
+            read(place, &mut own, &|_| Ok(()), &mut each)?;
+            if increment.seal != increment.seal_of(&own) {
+                return Err(Error::Damaged {
+                    place: format!("the incremental backup in {}", place.display()),
+                    detail: "it does not hold what it held when it was made".into(),
+                });
+            }
+            held.join(own);
         }
         Ok(())
     }
@@ -128,15 +139,23 @@ impl Increment {
             let reason = format!("the way to the backup in {} is not Unicode", since.display());
             return Err(Error::InvalidOption(reason));
         }
-        Ok(Self { since: way, continues: held.fingerprint(), until: held.highest, at: Timestamp::ZERO })
+        let (continues, until) = (held.fingerprint(), held.highest);
+        Ok(Self { since: way, continues, until, at: Timestamp::ZERO, seal: 0 })
     }
 
-    /// Makes what is in the directory `part` this increment, of the moment `at`.
-    pub fn write(&self, part: &Path, at: Timestamp) -> Result<()> {
-        let Self { since, continues, until, .. } = self;
-        let (since, until, at) = (escaped(since), until.get(), at.get());
-        let text =
-            format!("{HEAD}\nsince {since}\ncontinues {continues:016x}\nuntil {until:016x}\nat {at:016x}\n");
+    /// Makes what is in the directory `part` this increment, of the moment `at`. What
+    /// has been written there is read once more.
+    pub fn write(mut self, part: &Path, at: Timestamp) -> Result<()> {
+        let mut own = Held::default();
+        read(part, &mut own, &|_| Ok(()), |_, _| Ok(()))?;
+        self.at = at;
+        self.seal = self.seal_of(&own);
+        let Self { since, continues, until, at, seal } = self;
+        let (since, until, at) = (escaped(&since), until.get(), at.get());
+        let text = format!(
+            "{HEAD}{VERSION}\nsince {since}\ncontinues {continues:016x}\nuntil {until:016x}\nat {at:016x}\n\
+             seal {seal:016x}\n"
+        );
         let file = part.join(SINCE);
         fs::write(&file, text).map_err(io_error("write", &file))?;
         sync_path(&file).map_err(io_error("sync", &file))
@@ -149,13 +168,16 @@ impl Increment {
             place: file.display().to_string(),
             detail: "it does not say which backup this one continues".into(),
         };
-        Self::parse(&text).ok_or_else(strange)
+        let found = text.lines().next().and_then(|line| line.strip_prefix(HEAD)?.parse().ok());
+        match found.ok_or_else(strange)? {
+            VERSION => Self::parse(&text).ok_or_else(strange),
+            found => Err(Error::FormatVersion { found, supported: VERSION }),
+        }
     }
 
     fn parse(text: &str) -> Option<Self> {
-        let mut lines = text.lines().filter(|line| !line.is_empty());
+        let mut lines = text.lines().skip(1);
         let mut value = |name: &str| lines.next()?.strip_prefix(name)?.strip_prefix(' ');
-        value("pantile").filter(|rest| HEAD.ends_with(rest))?;
         let since = unescaped(value("since")?)?;
         let mut number = |name| u64::from_str_radix(value(name)?, 16).ok();
         Some(Self {
@@ -163,7 +185,12 @@ impl Increment {
             continues: number("continues")?,
             until: Timestamp::from_raw(number("until")?),
             at: Timestamp::from_raw(number("at")?),
+            seal: number("seal")?,
         })
+    }
+
+    fn seal_of(&self, own: &Held) -> u64 {
+        hash([own.whole_fingerprint(), self.continues, self.until.get(), self.at.get()])
     }
 }
 

@@ -97,22 +97,24 @@ impl Held {
     /// found. Deletions, and rows of tables that the catalog does not name, have no
     /// part in it: a database that is only opened drops them (I-14).
     pub fn fingerprint(&self) -> u64 {
-        let of_tuple = |table: TableId, tuple: usize, mark: &Mark| {
-            let mut bytes = [0; 32];
-            let words = [u64::from(table.0), tuple as u64, mark.timestamp.get(), mark.hash];
-            bytes
-                .chunks_exact_mut(8)
-                .zip(words)
-                .for_each(|(to, word)| to.copy_from_slice(&word.to_le_bytes()));
-            XxHash3_64::oneshot(&bytes)
-        };
         let named = self.named();
-        let all = self.tables.iter().filter(|(table, _)| named.contains_key(&table.0));
-        let all = all.flat_map(|(table, marks)| {
-            let rows = marks.iter().enumerate().filter(|(_, mark)| mark.is_row());
-            rows.map(|(tuple, mark)| of_tuple(*table, tuple, mark))
+        self.sum(|table, mark| mark.is_row() && named.contains_key(&table.0))
+    }
+
+    /// The same of all versions, for a store that nothing is dropped from.
+    pub fn whole_fingerprint(&self) -> u64 {
+        self.sum(|_, mark| mark != Mark::default())
+    }
+
+    fn sum(&self, counts: impl Fn(TableId, Mark) -> bool) -> u64 {
+        let of_tuple = |table: TableId, tuple: usize, mark: Mark| {
+            hash([u64::from(table.0), tuple as u64, mark.timestamp.get(), mark.hash])
+        };
+        let all = self.tables.iter().flat_map(|(&table, marks)| {
+            marks.iter().enumerate().map(move |(tuple, &mark)| (table, tuple, mark))
         });
-        all.fold(0, u64::wrapping_add)
+        let counted = all.filter(|&(table, _, mark)| counts(table, mark));
+        counted.map(|(table, tuple, mark)| of_tuple(table, tuple, mark)).fold(0, u64::wrapping_add)
     }
 
     /// Makes rows that are not in the fingerprint equal to none, since they may go
@@ -128,6 +130,13 @@ impl Held {
     fn named(&self) -> BTreeMap<u32, TableDef> {
         self.catalog.tables()
     }
+}
+
+/// A hash of four words.
+pub(super) fn hash(words: [u64; 4]) -> u64 {
+    let mut bytes = [0; 32];
+    bytes.chunks_exact_mut(8).zip(words).for_each(|(to, word)| to.copy_from_slice(&word.to_le_bytes()));
+    XxHash3_64::oneshot(&bytes)
 }
 
 fn note(marks: &mut Vec<Mark>, at: usize, mark: Mark) {

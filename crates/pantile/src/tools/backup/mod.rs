@@ -31,45 +31,46 @@ use target::{Part, Target, io_error};
 const PAUSE: Duration = Duration::from_millis(1);
 
 impl Database {
-    /// Copies the database, beside running transactions, into the directory
-    /// `dir`, which is created if need be and may be on another file system. The
-    /// backup is a database like any other: open it, check it, back it up, or
-    /// [`restore`] it elsewhere. It is on a file whatever the medium of this
-    /// database is.
+    /// Backs up the database into the directory `dir`, while transactions run.
     ///
-    /// It holds one state of the database, of a moment at the beginning of the
-    /// call: every transaction that committed up to then, whole, and none that
-    /// committed later. Tables and indexes are those of that moment, too, also if
-    /// they are changed or dropped meanwhile. No writer waits for the backup or
-    /// fails because of it. The checksum of every version is looked at before it
+    /// The directory is created if there is none, and may be on another file system. The backup is
+    /// a database like any other: open it, check it, back it up, or [`restore`] it elsewhere. It is
+    /// stored in a file, whatever the medium of this database is.
+    ///
+    /// The backup holds the state of the database at one moment, which is fixed at the beginning of
+    /// the call (see [`BackupOptions::wait`]). It has every transaction that committed up to that
+    /// moment, as a whole, and none that committed later. Its tables and indexes are also those of
+    /// that moment, even if they are changed or dropped during the call. No writer waits for the
+    /// backup or fails because of it. The checksum of every version is verified before the version
     /// is copied.
     ///
-    /// Until the call returns Ok there is no database in `dir`: opening a part of
-    /// a backup fails with [`Error::IncompleteBackup`]. After a kill, a power
-    /// failure or an error, call it again with the same directory: what is there
-    /// and has not changed since is not copied again. The backup is then of the
-    /// moment of the later call. Only a device that is full gets its room back. To
-    /// give a backup up, remove the directory. An earlier call that was killed right
-    /// before it returned has completed its backup: the later one fails with
-    /// [`Error::NotEmpty`] then, and the backup can be opened and restored.
+    /// Until the call returns Ok, there is no database in `dir`: opening a partial backup fails
+    /// with [`Error::IncompleteBackup`]. After a kill, a power failure or an error, call it again
+    /// with the same directory. Versions that the earlier call has copied, and that have not
+    /// changed since, are not copied again. The backup is then of the moment of the later call. If
+    /// the device is full, the call removes what it has copied. To abandon a backup, remove the
+    /// directory.
     ///
-    /// With [`BackupOptions::since`] it copies only what has changed since an
-    /// earlier backup. What it makes is to be [restored](`restore`), and cannot be
+    /// An earlier call that was killed right before it returned may have completed its backup. The
+    /// later call then fails with [`Error::NotEmpty`], and the backup can be opened and restored.
+    ///
+    /// With [`BackupOptions::since`], the call copies only what has changed since an earlier
+    /// backup. The result is an incremental backup, which can be [restored](`restore`), but not
     /// opened.
     ///
-    /// While it runs it is a reader like any other: the versions that it may read
-    /// stay, and [`Database::transactions`] shows what it holds back.
-    /// [`Database::close`] ends it.
+    /// While the call runs, it is a reader like any other: the versions that it may read stay, and
+    /// [`Database::transactions`] shows what it holds back. [`Database::close`] ends it.
     ///
     /// # Errors
-    /// [`Error::NotEmpty`] if there is something in `dir`; [`Error::AlreadyOpen`]
-    /// if another backup into it is running; [`Error::StorageFull`] and
-    /// [`Error::Io`] of `dir`; [`Error::Damaged`] if a version's checksum does not
-    /// fit; [`Error::Cancelled`]; [`Error::Closed`], also if the database is closed
-    /// meanwhile; [`Error::TooManyTransactions`]; [`Error::InvalidOption`] if the
-    /// rate is 0, or if the database is damaged and open to be salvaged; those of
-    /// [`restore`] about the earlier backup, and [`Error::NotABackupOfThis`]. This
-    /// database is unaffected in every case.
+    /// [`Error::NotEmpty`] if there is something else in `dir`; [`Error::IncompleteBackup`] if
+    /// there is a partial restore in `dir`; [`Error::AlreadyOpen`] if another backup into it is
+    /// running; [`Error::StorageFull`] and [`Error::Io`] of `dir`; [`Error::Damaged`] if a
+    /// version's checksum does not fit; [`Error::Cancelled`]; [`Error::Closed`], also if the
+    /// database is closed during the call; [`Error::TooManyTransactions`]; [`Error::InvalidOption`]
+    /// if the rate is 0, if the path of `dir` is empty, if the path to the earlier backup cannot be
+    /// stored as text, or if the database is damaged and open to be salvaged; errors of [`restore`]
+    /// about the earlier backup, and [`Error::NotABackupOfThis`]. This database is unaffected in
+    /// every case.
     ///
     /// ```
     /// use pantile::tools::{BackupOptions, BackupReport};
@@ -96,9 +97,9 @@ impl Database {
             return Err(Error::InvalidOption(way.into()));
         }
         self.core.check_open()?;
-        let mut target = Target::claim(dir, Part::GoesOn)?;
+        let mut target = Target::claim(dir, Part::OfBackup)?;
         let made = self.back_up(dir, &mut target, options)?;
-        if let Some(increment) = &made.increment {
+        if let Some(increment) = made.increment {
             increment.write(target.part(), made.timestamp)?;
         }
         let data = target.complete(options.since.is_some())?;

@@ -62,43 +62,46 @@ impl fmt::Debug for BackupOptions {
 }
 
 impl BackupOptions {
-    /// As fast as it goes, and up to ten seconds for writers that began before.
+    /// The defaults: no limit on the rate, and a wait of up to ten seconds for writers that began
+    /// before.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Copies at most this many bytes per second, so that more of the device is
-    /// left to others.
+    /// Copies at most this many bytes per second, to leave more of the device to others.
     #[must_use]
     pub fn rate(mut self, bytes_per_second: u64) -> Self {
         self.bytes_per_second = Some(bytes_per_second);
         self
     }
 
-    /// Sets how long the backup waits at its beginning for running serializable
-    /// writers to end: 10 seconds by default. Its state lies before all that are
-    /// running then, so commits beside a long writer may be missing.
-    /// [`BackupReport::is_current`] returns whether any can be.
+    /// Sets how long the backup waits at its beginning for running serializable writers to end: 10
+    /// seconds by default.
+    ///
+    /// The state of the backup is older than every writer that still runs after that, so commits
+    /// made beside a long writer may be missing. [`BackupReport::is_current`] returns whether the
+    /// backup has all of them.
     #[must_use]
     pub fn wait(mut self, limit: Duration) -> Self {
         self.wait = limit;
         self
     }
 
-    /// Copies only what has changed since the backup in the directory `backup`,
-    /// which may be incremental itself. That one is read and compared, row by row:
-    /// it takes the time of reading it and 16 bytes of memory for each row, and has
-    /// to stay, because [`restore`](crate::tools::restore()) needs both. What is
-    /// made notes the way to it from its own directory, so they can be moved
-    /// together.
+    /// Copies only what has changed since the backup in the directory `backup`.
+    ///
+    /// That backup may be incremental itself. It is read, with those that it continues, and
+    /// compared row by row. This takes the time of reading them, and 16 bytes of memory for each
+    /// row id that is or was in use in them. Keep them, because
+    /// [`restore`](crate::tools::restore()) needs them all. The new backup notes the relative path
+    /// to the earlier one, so they can be moved together.
     #[must_use]
     pub fn since(mut self, backup: impl Into<PathBuf>) -> Self {
         self.since = Some(backup.into());
         self
     }
 
-    /// Sets what is called now and then, about once for each megabyte. The backup
-    /// ends with [`Error::Cancelled`] when it returns `Break`.
+    /// Sets a function that reports progress. It is called about once for each megabyte. If it
+    /// returns `Break`, the backup ends with [`Error::Cancelled`].
     #[must_use]
     pub fn progress(
         mut self,
@@ -108,16 +111,17 @@ impl BackupOptions {
         self
     }
 
-    /// Sets what is called once the moment of the backup is fixed, before anything is
-    /// copied: what commits from then on is not in the backup. It is told whether
-    /// every commit that was acknowledged before the backup was called is, as
-    /// [`BackupReport::is_current`] returns. The backup ends with
-    /// [`Error::Cancelled`] when it returns `Break`. If the directory holds an
-    /// interrupted backup of which nothing can be used, there is another moment and
-    /// another call.
+    /// Sets a function that is called once the moment of the backup is fixed, before anything is
+    /// copied.
     ///
-    /// A program that backs up several stores at one point keeps commits out until
-    /// then, and not until all is copied.
+    /// What commits from then on is not in the backup. The function is given `true` if the backup
+    /// has every commit that was acknowledged before the backup was called, as
+    /// [`BackupReport::is_current`]. If it returns `Break`, the backup ends with
+    /// [`Error::Cancelled`]. If the directory holds an interrupted backup of which nothing can be
+    /// used, another moment is fixed, and the function is called again.
+    ///
+    /// A program that backs up several stores at one point keeps commits out only until this call,
+    /// not until everything is copied.
     ///
     /// ```
     /// # use std::ops::ControlFlow;
@@ -167,8 +171,8 @@ pub struct BackupProgress {
     pub total_tables: u64,
     /// Rows that are in the backup by now.
     pub rows: u64,
-    /// Those of them that were there before: in the backup since which this one
-    /// is, or left by a call that was interrupted.
+    /// The part of `rows` that was there before: in the backup given to [`BackupOptions::since`],
+    /// or left by a call that was interrupted.
     pub kept_rows: u64,
     /// Rows that were there before and have been deleted.
     pub deleted_rows: u64,
@@ -176,7 +180,7 @@ pub struct BackupProgress {
     pub bytes: u64,
     /// Bytes of versions that were there before.
     pub kept_bytes: u64,
-    /// About as many bytes will be copied or kept: what was alive at the
+    /// About how many bytes will be copied or kept: those of the versions that were live at the
     /// beginning.
     pub total_bytes: u64,
 }
@@ -187,21 +191,21 @@ pub struct BackupProgress {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct BackupReport {
-    /// The moment of the backup: it holds what was committed at or below it, and
-    /// nothing else.
+    /// The moment of the backup. The backup holds what was committed at or below it, and nothing
+    /// else.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub timestamp: Timestamp,
-    /// Whether every commit that was acknowledged before the call is in it. If a
-    /// writer ran for longer than [`BackupOptions::wait`], those beside it may
-    /// not be. Of a database that is
-    /// [open to be read](crate::Options::open_read_only): before that was opened.
+    /// Whether the backup has every commit that was acknowledged before the call. If a writer ran
+    /// for longer than [`BackupOptions::wait`], commits beside it may be missing. If the database
+    /// is [open for reading only](crate::Options::open_read_only), this is about commits that were
+    /// acknowledged before it was opened.
     pub is_current: bool,
     /// Tables of the backup.
     pub tables: u64,
     /// Rows of the backup.
     pub rows: u64,
-    /// Those of them that were there before: in the backup since which this one
-    /// is, or left by a call that was interrupted.
+    /// The part of `rows` that was there before: in the backup given to [`BackupOptions::since`],
+    /// or left by a call that was interrupted.
     pub kept_rows: u64,
     /// Rows that were there before and have been deleted.
     pub deleted_rows: u64,

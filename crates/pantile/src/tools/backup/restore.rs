@@ -26,25 +26,26 @@ const PIECE: usize = 64 << 10;
 
 const _: () = assert!(PIECE as u64 >= HEAD_BYTES);
 
-/// Copies the closed database in the directory `backup` to the directory `into`,
-/// which is created if need be, and checks the copy as [`check`] does: formats,
-/// checksums, rows and indexes. There is a database in `into` only when the call
-/// has returned Ok and the copy is durable. The backup is not changed, and cannot
-/// be opened while it is read.
+/// Restores the backup in the directory `backup` into the directory `into`, and checks the copy.
 ///
-/// If the backup is [incremental](`crate::BackupOptions::since`), those that it continues
-/// are found and read, too. The copy is what the last one saw.
+/// The directory `into` is created if there is none. The copy is checked as [`check`] does:
+/// formats, checksums, rows and indexes. There is a database in `into` only when the call has
+/// returned Ok and the copy is durable. The backup is not changed. It must be closed, and cannot be
+/// opened while it is read.
 ///
-/// Calls what [`CheckOptions::progress`] has set. The memory that it takes is
-/// that of [`check`].
+/// If the backup is [incremental](`crate::BackupOptions::since`), the call also finds and reads the
+/// backups that it continues. The copy then has the state that the last backup of this chain saw.
+///
+/// The call reports its progress to the function that [`CheckOptions::progress`] sets. It takes as
+/// much memory as [`check`].
 ///
 /// # Errors
-/// [`Error::NotEmpty`] if there is something in `into`; [`Error::IncompleteBackup`];
-/// [`Error::NoDatabase`]; [`Error::AlreadyOpen`] if the backup is open;
-/// [`Error::Damaged`], [`Error::NotADatabase`] and [`Error::FormatVersion`] if the
-/// backup is not sound, or is not the one that an incremental one continues;
-/// [`Error::MissingBackup`]; [`Error::StorageFull`]; [`Error::Io`]. What was made is
-/// removed then.
+/// [`Error::NotEmpty`] if there is something else in `into`; [`Error::IncompleteBackup`] if the
+/// backup is incomplete, or if there is a partial backup in `into`; [`Error::NoDatabase`];
+/// [`Error::AlreadyOpen`] if the backup is open, or if another call is filling `into`;
+/// [`Error::Damaged`], [`Error::NotADatabase`] and [`Error::FormatVersion`] if the backup is not
+/// sound, or is not the one that an incremental one continues; [`Error::MissingBackup`];
+/// [`Error::StorageFull`]; [`Error::Io`]. If the call fails, it removes what it has made.
 ///
 /// ```
 /// use pantile::tools::{BackupOptions, CheckOptions, RestoreReport, restore};
@@ -68,7 +69,7 @@ pub fn restore(
 ) -> Result<RestoreReport> {
     let (backup, into, began) = (backup.as_ref(), into.as_ref(), Instant::now());
     let chain = Chain::of(backup)?;
-    let target = Target::claim(into, Part::BeginsAnew)?;
+    let target = Target::claim(into, Part::OfRestored)?;
     let whole = chain.first();
     // The view keeps others from opening the backup.
     let view = ViewMedium::open(whole, &|done, total| options.report(CheckStep::Read, done, total));

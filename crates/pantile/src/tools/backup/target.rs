@@ -7,19 +7,19 @@ use std::path::{Path, PathBuf};
 use pantile_media::files::{is_lock_of_directory, lock_directory, rename_new, sync_path};
 use pantile_media::{DATA_FILE, Explained};
 
-use crate::api::incomplete::{INCOMPLETE, INCREMENT};
+use crate::api::incomplete::{INCOMPLETE, INCREMENT, RESTORING};
 use crate::types::error::{Error, Result};
 
 /// What a fresh file system may have in its topmost directory.
 const NOT_OURS: &str = "lost+found";
 
-/// What becomes of a part that an earlier call has left.
+/// What a directory is filled with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Part {
-    /// It is removed.
-    BeginsAnew,
-    /// It stays.
-    GoesOn,
+    /// A backup. What an earlier call has left is gone on with.
+    OfBackup,
+    /// What is restored. It begins anew.
+    OfRestored,
 }
 
 /// A directory that this process alone fills. Until [`Target::complete`] what
@@ -40,19 +40,23 @@ impl Target {
     /// Makes the directory if there is none, and locks it.
     ///
     /// # Errors
-    /// [`Error::NotEmpty`]; [`Error::AlreadyOpen`] if another call is filling
-    /// it; [`Error::InvalidOption`] if there is no path; [`Error::Io`].
-    pub fn claim(directory: &Path, earlier: Part) -> Result<Self> {
+    /// [`Error::NotEmpty`]; [`Error::IncompleteBackup`] if there is a part of the
+    /// other kind; [`Error::AlreadyOpen`] if another call is filling it;
+    /// [`Error::InvalidOption`] if there is no path; [`Error::Io`].
+    pub fn claim(directory: &Path, kind: Part) -> Result<Self> {
         if directory.as_os_str().is_empty() {
             return Err(Error::InvalidOption("the path of the directory is empty".into()));
         }
         let made = make(directory)?;
         match lock(directory) {
             Ok(lock) => {
-                let part = directory.join(INCOMPLETE);
-                let directory = directory.to_owned();
-                let mut target = Self { directory, part, lock, made, stays: false };
-                target.prepare(earlier).map(|()| target)
+                let (ours, other) = match kind {
+                    Part::OfBackup => (INCOMPLETE, RESTORING),
+                    Part::OfRestored => (RESTORING, INCOMPLETE),
+                };
+                let (directory, part) = (directory.to_owned(), directory.join(ours));
+                let mut target = Self { directory, part, lock, made, stays: true };
+                target.prepare(kind, other).map(|()| target)
             }
             Err(error) => {
                 remove_empty(&made);
@@ -61,19 +65,27 @@ impl Target {
         }
     }
 
-    fn prepare(&mut self, earlier: Part) -> Result<()> {
+    fn prepare(&mut self, kind: Part, other: &str) -> Result<()> {
         let entries = fs::read_dir(&self.directory).map_err(io_error("read", &self.directory))?;
+        let (mut ours, mut others) = (false, false);
         for entry in entries {
             let name = entry.map_err(io_error("read", &self.directory))?.file_name();
-            if name != INCOMPLETE && name != NOT_OURS && !is_lock_of_directory(&name) {
+            if Some(name.as_os_str()) == self.part.file_name() {
+                ours = true;
+            } else if name == other {
+                others = true;
+            } else if name != NOT_OURS && !is_lock_of_directory(&name) {
                 return Err(Error::NotEmpty(self.directory.clone()));
             }
         }
-        if self.part.symlink_metadata().is_ok() {
-            if earlier == Part::GoesOn {
-                self.stays = true;
-                return Ok(());
-            }
+        if others {
+            return Err(Error::IncompleteBackup(self.directory.clone()));
+        }
+        if ours && kind == Part::OfBackup {
+            return Ok(());
+        }
+        self.stays = false;
+        if ours {
             fs::remove_dir_all(&self.part).map_err(io_error("remove", &self.part))?;
         }
         fs::create_dir(&self.part).map_err(io_error("create", &self.part))?;
@@ -141,8 +153,8 @@ impl Drop for Target {
         if !self.stays {
             // Best effort: a part is not taken for a whole.
             let _ = fs::remove_dir_all(&self.part);
-            remove_empty(&self.made);
         }
+        remove_empty(&self.made);
         let _ = self.lock.unlock();
     }
 }
@@ -200,7 +212,7 @@ mod tests {
         let place = ScratchDir::new();
         let place = fs::canonicalize(place.path()).expect("a path");
         for is_made in [true, false] {
-            let mut target = Target::claim(&place.join("a/b"), Part::GoesOn).expect("claim");
+            let mut target = Target::claim(&place.join("a/b"), Part::OfBackup).expect("claim");
             target.keep(true);
             let above = target.above().expect("directories");
             assert_eq!(above[..2], [(place.join("a"), is_made), (place.clone(), is_made)]);
@@ -213,7 +225,7 @@ mod tests {
         let place = ScratchDir::new();
         let data = place.path().join(DATA_FILE);
         let claim = || {
-            let target = Target::claim(place.path(), Part::BeginsAnew).expect("claim");
+            let target = Target::claim(place.path(), Part::OfRestored).expect("claim");
             fs::write(target.part().join(DATA_FILE), b"copied").expect("written");
             target
         };
@@ -224,6 +236,6 @@ mod tests {
         fs::remove_file(&data).expect("removed");
         claim().complete(false).expect("there is nothing");
         assert_eq!(fs::read(&data).expect("it is there"), b"copied");
-        assert!(!place.path().join(INCOMPLETE).exists());
+        assert!(!place.path().join(RESTORING).exists());
     }
 }

@@ -1,4 +1,4 @@
-//! Compares what recovery has made of the contents with the contents.
+//! Compares the state that recovery has found with the contents on the medium.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Compares how many contents a transaction has with how many each of them
-//! says it wrote (I-8).
+//! Checks the number of contents of each transaction. Each content states how many contents its
+//! transaction wrote (I-8).
 
 use std::collections::HashMap;
 

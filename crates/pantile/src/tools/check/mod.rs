@@ -1,9 +1,8 @@
 //! Checking a closed database.
 //!
-//! The data file is mapped privately, so that the check never writes to it.
-//! First the check reads the file as it is and compares it with the format.
-//! Then it recovers the database in memory, as opening would, and compares the
-//! result with the file.
+//! The data file is mapped privately, so the check never writes to it. First the check reads the
+//! file as it is and compares it with the format. Then it recovers the database in memory, as
+//! opening would, and compares the result with the file.
 
 mod contents;
 mod evidence;
@@ -29,16 +28,17 @@ use pantile_reclaim::Collector;
 use evidence::Evidence;
 pub use report::CheckReport;
 
-/// Checks the closed database in the directory `path` without writing a byte.
-/// The database cannot be opened meanwhile.
+/// Checks the closed database in the directory `path`, without writing to its files.
 ///
-/// The check takes 8 bytes of memory for each row, the indexes, and 24 bytes for each
-/// transaction that wrote one of the stored versions.
+/// The database cannot be opened during the check.
+///
+/// The check needs memory for the indexes, 8 bytes for each row, and 24 bytes for each transaction
+/// that wrote one of the stored versions.
 ///
 /// # Errors
 /// [`Error::AlreadyOpen`]; [`Error::NoDatabase`]; [`Error::NotADatabase`] and
-/// [`Error::FormatVersion`] where there is nothing to check; [`Error::Io`].
-/// Damage is not an error; the report lists it.
+/// [`Error::FormatVersion`] if there is nothing that can be checked; [`Error::Io`]. Damage is not
+/// an error; the report lists it.
 pub fn check(path: impl AsRef<Path>, options: &CheckOptions) -> Result<CheckReport> {
     let (path, began) = (path.as_ref(), Instant::now());
     let (evidence, findings) = (Evidence::new(), Findings::new(options.most_findings()));

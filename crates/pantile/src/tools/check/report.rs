@@ -7,14 +7,13 @@ use crate::tools::findings::Finding;
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct CheckReport {
-    /// Findings, damage first, in the order of places.
+    /// Findings, damage first, in the order of their places on the medium.
     pub findings: Vec<Finding>,
-    /// Places that are damaged, also those not among `findings`.
+    /// The number of damaged places, those that are not in `findings` included.
     pub damaged: u64,
-    /// Other findings, also those not among `findings`.
+    /// The number of other findings, those that are not in `findings` included.
     pub notices: u64,
-    /// Whether everything was checked. Where bytes are damaged, rows and indexes
-    /// cannot be checked.
+    /// Whether everything was checked. If bytes are damaged, rows and indexes cannot be checked.
     pub is_complete: bool,
     /// Whether the database had been closed. If not, the check shows it as
     /// opening would recover it.
@@ -25,11 +24,11 @@ pub struct CheckReport {
     pub chunks: u64,
     /// Blocks in use.
     pub blocks: u64,
-    /// Contents in them, superseded ones included.
+    /// Contents in these blocks, superseded ones included.
     pub contents: u64,
-    /// Transactions that wrote them.
+    /// Transactions that wrote these contents.
     pub transactions: u64,
-    /// Tables of users.
+    /// Tables, without the engine's own.
     pub tables: u64,
     /// Rows of all tables.
     pub rows: u64,

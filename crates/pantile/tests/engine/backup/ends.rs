@@ -13,7 +13,7 @@ use pantile::{
 };
 use pantile_testkit::{ScratchDir, await_that, fails};
 
-use super::{is_sound, open};
+use super::{back_up, is_sound, open};
 
 const ROWS: u64 = 3_000;
 
@@ -68,7 +68,7 @@ fn a_part_is_refused_and_completed() {
     let db = filled();
     let place = begun(&db);
     let path = place.path().join("killed");
-    let refusal = "a part of a backup that was not completed";
+    let refusal = "that was not completed";
     let into = place.path().join("restored");
     let options = CheckOptions::new();
     for part in [path.clone(), path.join("pantile.incomplete")] {
@@ -80,11 +80,37 @@ fn a_part_is_refused_and_completed() {
     fails!(inspect(&path, &options), Error::IncompleteBackup(_), refusal);
     fails!(salvage(&path, &options), Error::IncompleteBackup(_), refusal);
     assert!(!into.exists());
+    // It is the work of a backup, and stays also if it is not alone.
+    let (whole, stray) = (back_up(&db).0, path.join("stray"));
+    fails!(restore(whole.path(), &path, &options), Error::IncompleteBackup(_), refusal);
+    fs::write(&stray, b"mine").expect("write");
+    fails!(restore(whole.path(), &path, &options), Error::NotEmpty(_), "not empty");
+    fails!(db.backup_to(&path, &BackupOptions::new()), Error::NotEmpty(_), "not empty");
+    fs::remove_file(&stray).expect("remove");
+    assert!(path.join("pantile.incomplete/pantile.data").exists());
     // A medium in memory has nothing to do with the directory.
     Options::new().medium(MediumKind::Dram).open(&path).expect("open");
     db.backup_to(&path, &BackupOptions::new()).expect("back up again");
     is_sound(&path);
     assert_eq!(fs::read_dir(&path).expect("list").count(), 1);
+}
+
+/// A restore that was killed begins anew.
+#[test]
+fn a_part_of_what_was_restored_is_made_anew() {
+    let db = filled();
+    let (backup, place) = (back_up(&db).0, ScratchDir::new());
+    let part = place.path().join("pantile.restoring");
+    fs::create_dir(&part).expect("create");
+    fs::write(part.join("pantile.data"), b"half").expect("write");
+    for path in [place.path(), &part] {
+        fails!(Options::new().open(path), Error::IncompleteBackup(_), "do again what was begun");
+    }
+    fails!(db.backup_to(place.path(), &BackupOptions::new()), Error::IncompleteBackup(_), "not completed");
+    assert!(part.join("pantile.data").exists());
+    restore(backup.path(), place.path(), &CheckOptions::new()).expect("restore");
+    is_sound(place.path());
+    assert_eq!(fs::read_dir(place.path()).expect("list").count(), 1);
 }
 
 /// Killed after the data file has moved up: the part is empty, and the database

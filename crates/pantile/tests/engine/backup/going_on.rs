@@ -260,9 +260,47 @@ fn a_chain_is_moved_and_broken() {
     fails!(db.backup_to(&into, &since), Error::Damaged { .. }, "was written to");
     fails!(db.backup_to(&into, &BackupOptions::new().since(at("nowhere"))), Error::NoDatabase(_), "nowhere");
     assert!(!into.exists());
-    let text = b"pantile increment 1\nsince .\n";
-    fs::write(at("b/three/pantile.increment/since"), text).expect("write");
+    let since = at("b/three/pantile.increment/since");
+    fs::write(&since, b"pantile increment 2\nsince .\n").expect("write");
     fails!(try_it(), Error::Damaged { .. }, "which backup");
+    fs::write(&since, b"pantile increment 1\nsince .\n").expect("write");
+    fails!(try_it(), Error::FormatVersion { found: 1, supported: 2 }, "version 1");
+}
+
+/// The newest increment has none after it that would miss something.
+#[test]
+fn an_increment_whose_contents_are_others_is_refused() {
+    let db = filled();
+    let place = ScratchDir::new();
+    let at = |name: &str| place.path().join(name);
+    db.backup_to(at("full"), &BackupOptions::new()).expect("back up");
+    let table = db.table("t").expect("the table");
+    for (n, name) in ["one", "other"].into_iter().enumerate() {
+        db.backup_to(at(name), &BackupOptions::new().since(at("full"))).expect("back up");
+        db.run(|txn| txn.delete(&table, &[(n as u64).into()])).expect("delete");
+    }
+    let try_it = || restore(at("other"), at("into"), &CheckOptions::new());
+    let lacks = "does not hold what it held";
+    let (since, data) =
+        (at("other/pantile.increment/since"), |of: &str| at(of).join("pantile.increment/pantile.data"));
+    let text = fs::read_to_string(&since).expect("read");
+    for field in ["until", "at"] {
+        // One digit is another.
+        let from = text.find(&format!("\n{field} ")).expect("the field") + field.len() + 17;
+        let digit = if &text[from..=from] == "0" { "1" } else { "0" };
+        fs::write(&since, [&text[..from], digit, &text[from + 1..]].concat()).expect("write");
+        let refused = try_it().expect_err("refused").to_string();
+        assert!(refused.contains(lacks) || refused.contains("was written to"), "{field}: {refused}");
+    }
+    fs::write(&since, &text).expect("write");
+    try_it().expect("restored");
+    fs::remove_dir_all(at("into")).expect("remove");
+    // The first one holds nothing: no row had changed.
+    fs::copy(data("one"), data("other")).expect("copy");
+    fails!(try_it(), Error::Damaged { .. }, lacks);
+    assert!(!at("into").exists());
+    let since = BackupOptions::new().since(at("other"));
+    fails!(db.backup_to(at("into"), &since), Error::Damaged { .. }, lacks);
 }
 
 /// A way that leads to itself ends.

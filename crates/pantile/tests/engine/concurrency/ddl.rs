@@ -1,9 +1,10 @@
 //! Definitions change beside running transactions.
 
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use pantile::{Error, IndexDef, Isolation, TableDef, Type};
+use pantile::{Error, IndexDef, IndexProgress, Isolation, Range, TableDef, Type};
 use pantile_testkit::{Bed, Home, Random, SaysDone, SeedNote, seeds};
 
 use super::table::Things;
@@ -11,6 +12,44 @@ use crate::support::{LEVELS, in_memory, is_conflict, is_duplicate};
 
 fn by_name() -> IndexDef {
     IndexDef::new("by_name", ["name"])
+}
+
+/// Progress rises to its end. Break ends the creation, and nothing of the index is left.
+#[test]
+fn the_creation_of_an_index_shows_progress_and_can_be_ended() {
+    const ROWS: u64 = 10_000;
+    let db = in_memory();
+    let def = TableDef::new("t").column("id", Type::U64).column("code", Type::U64).primary_key(["id"]);
+    let table = db.create_table(def).expect("a table");
+    db.run(|txn| (0..ROWS).try_for_each(|id| txn.insert(&table, &[id.into(), id.into()]))).expect("rows");
+    for def in [IndexDef::new("by_code", ["code"]), IndexDef::unique("by_code", ["code"])] {
+        let mut seen = Vec::new();
+        let note = |progress: IndexProgress| {
+            seen.push((progress.done, progress.total));
+            ControlFlow::Continue(())
+        };
+        let index = db.create_index_with(&table, def.clone(), note).expect("an index");
+        assert_eq!(
+            db.begin_read().expect("begin").scan_index(&index, Range::all()).expect("a scan").count(),
+            10_000
+        );
+        let (done, total) = seen[seen.len() - 1];
+        assert!(seen.is_sorted() && done == total && total >= ROWS && seen.len() > 3, "{seen:?}");
+        drop(index);
+        db.drop_index(&table, "by_code").expect("dropped");
+        for calls in 1..=seen.len() {
+            let mut left = calls;
+            let end = |_| {
+                left -= 1;
+                if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            };
+            let ended = db.create_index_with(&table, def.clone(), end);
+            assert!(matches!(ended, Err(Error::Cancelled)), "{calls}: {ended:?}");
+            assert!(table.index("by_code").is_err() && table.definition().indexes.is_empty());
+        }
+    }
+    let twice = db.run(|txn| txn.insert(&table, &[ROWS.into(), 5u64.into()]));
+    twice.expect("no index forbids it");
 }
 
 /// At no moment do two rows have one code, though each code goes from row to row.

@@ -98,8 +98,11 @@ fn serializable_on_file() {
 
 #[test]
 fn serializable_beside_a_cache_of_rows() {
-    runs_beside(Beside::RowCache, Bed::Dram, FULL, 1_601, 3, is_strictly_serializable);
-    check_worth();
+    let runs = |seed, count| {
+        runs_beside(Beside::RowCache, Bed::Dram, FULL, seed, count, is_strictly_serializable);
+    };
+    runs(1_601, 3);
+    check_worth(|seed| runs(seed, 1));
 }
 
 #[test]
@@ -115,28 +118,33 @@ fn serializable_beside_an_eager_collector() {
     runs(Bed::Dram, LONG, 1001, 6);
     runs(Bed::File(Durability::None), FULL, 1101, 1);
     runs(Bed::Nvm, FULL, 1201, 1);
-    check_worth();
+    check_worth(|seed| runs(Bed::Dram, LONG, seed, 1));
 }
 
 #[test]
 fn serializable_beside_every_collector() {
+    let load = Load { transactions: 150, ..FULL };
+    let runs = |collector, seed, count| {
+        runs_beside(Beside::This(collector), Bed::Dram, load, seed, count, is_strictly_serializable);
+    };
     for (n, &collector) in (0u64..).zip(pantile_rivals::all()) {
         println!("{collector}");
-        let load = Load { transactions: 150, ..FULL };
-        let beside = Beside::This(collector);
-        runs_beside(beside, Bed::Dram, load, 1401 + 10 * n, 2, is_strictly_serializable);
+        runs(collector, 1401 + 10 * n, 2);
     }
-    check_worth();
+    check_worth(|seed| runs(pantile_rivals::all()[0], seed, 1));
 }
 
 #[test]
 fn mixed_levels_beside_an_eager_collector() {
     let load = Load { levels: &crate::support::LEVELS, ..LONG };
-    runs_beside(Beside::Eager, Bed::Dram, load, 1301, 4, |recorded| {
-        replay::by_timestamp(&recorded);
-        found(&recorded.history);
-    });
-    check_worth();
+    let runs = |seed, count| {
+        runs_beside(Beside::Eager, Bed::Dram, load, seed, count, |recorded| {
+            replay::by_timestamp(&recorded);
+            found(&recorded.history);
+        });
+    };
+    runs(1301, 4);
+    check_worth(|seed| runs(seed, 1));
 }
 
 fn found(history: &History) -> BTreeSet<AnomalyKind> {

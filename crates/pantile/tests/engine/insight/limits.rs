@@ -69,6 +69,23 @@ fn an_old_holder_is_ended_and_one_that_holds_nothing_is_not() {
     assert_eq!(actions(&db), (0, 1));
 }
 
+/// Nobody else can begin then, the upkeep included.
+#[test]
+fn a_holder_is_ended_where_all_slots_are_taken() {
+    let options = Options::new().max_pinned_age(MINUTE, OnPinned::End).begin_wait(Duration::ZERO);
+    let (db, table, time) = timed(options);
+    let holder = db.begin_read().expect("begin");
+    rewrite(&db, &table, 100, 2);
+    let others: Vec<_> = std::iter::from_fn(|| db.begin_read().ok()).collect();
+    assert!(matches!(db.begin(), Err(Error::TooManyTransactions { .. })));
+    time.advance(2 * MINUTE);
+    db.upkeep();
+    assert_eq!(is_ended(&holder, &table), Some(EndedBy::Age(MINUTE)));
+    drop((holder, others));
+    db.upkeep();
+    assert_eq!(actions(&db), (0, 1));
+}
+
 /// A table that is dropped stays for those who may read it, whether they do or not.
 #[test]
 fn who_keeps_a_dropped_table_is_ended() {
