@@ -99,10 +99,32 @@ static int refuse_prepared(const char *name)
   return HA_ERR_LOCK_WAIT_TIMEOUT;
 }
 
+static const char PART[]= "#P#";
+
+/* The same for a part of a table, and all its other parts: the server changes one after the other. */
+static int refuse_prepared_parts(const std::string &name)
+{
+  const size_t part= name.find(PART);
+  if (part == std::string::npos)
+    return refuse_prepared(name.c_str());
+  bool is_any= false;
+  pantile_prepared_each(pantile_database, [](void *any, const char *, size_t) { *(bool *) any= true; }, &is_any);
+  std::vector<std::string> parts;
+  if (is_any)
+    catalog::names_below(name.substr(0, part + strlen(PART)), &parts);
+  for (const std::string &one : parts)
+    if (int refused= refuse_prepared(one.c_str()))
+      return refused;
+  return 0;
+}
+
 int ha_pantile::delete_table(const char *name)
 {
-  if (int refused= refuse_prepared(name))
-    return refused;
+  /* When the server comes to a part, the definition of the whole has gone. The engine keeps what is prepared there until
+   * it is decided. */
+  if (!strstr(name, PART))
+    if (int refused= refuse_prepared(name))
+      return refused;
   Entry entry;
   const int code= catalog::remove(name, &entry);
   if (code != PANTILE_OK)
@@ -127,7 +149,7 @@ int ha_pantile::rename_table(const char *from, const char *to)
 
 int ha_pantile::truncate()
 {
-  if (int refused= refuse_prepared(share->name.c_str()))
+  if (int refused= refuse_prepared_parts(share->name))
     return refused;
   Entry entry;
   int code= catalog::find(share->name, &entry);
@@ -239,6 +261,9 @@ enum_alter_inplace_result ha_pantile::check_if_supported_inplace_alter(TABLE *al
   const alter_table_operations wanted= info->handler_flags;
   if (defines_foreign_keys(ha_thd()) || asks_rows(info) || (info->create_info->used_fields & HA_CREATE_USED_AUTO) ||
       (wanted & ~(ONLY_DEFINITION | INDEXES | COLUMNS | ALTER_PARTITIONED)) || table_version() >= MOST_CHANGES)
+    return HA_ALTER_INPLACE_NOT_SUPPORTED;
+  /* ALTER IGNORE leaves rows out whose keys are there already. */
+  if (info->ignore && (wanted & ALTER_ADD_UNIQUE_INDEX))
     return HA_ALTER_INPLACE_NOT_SUPPORTED;
   if (wanted & COLUMNS)
     return !(wanted & INDEXES) && can_change_columns(altered, info) ? HA_ALTER_INPLACE_INSTANT

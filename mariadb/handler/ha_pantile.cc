@@ -208,6 +208,10 @@ int ha_pantile::enter(THD *thd, thr_lock_type type)
   if (is_sequence())
     return own ? 0 : begin_own();
   skips_locked= type == TL_READ_SKIP_LOCKED || type == TL_WRITE_SKIP_LOCKED;
+  /* The server asks for locks of what a statement reads that it may log as a statement, to write to another engine. There
+   * are none, so it has to log rows. */
+  if (type == TL_READ_NO_INSERT)
+    thd->lex->set_stmt_unsafe(LEX::BINLOG_STMT_UNSAFE_MULTIPLE_ENGINES_AND_SELF_LOGGING_ENGINE);
   Session *session= Session::of(thd);
   const int failed= session->enter(thd, locks_rows, !locks_rows);
   txn= session->transaction();

@@ -190,17 +190,19 @@ void Session::end_statement()
 {
   if (has_statement_savepoint)
     release(statement_savepoint);
-  in_statement= has_statement_savepoint= false;
+  in_statement= has_moment= has_statement_savepoint= false;
 }
 
 void Session::begin_statement(THD *thd, bool consistent_read)
 {
   if (needs_snapshot && consistent_read)
   {
-    if (is_one_statement(thd))
-      pantile_begin_statement(txn);
-    else
+    /* Triggers and functions lock their tables again for each row; all of the statement reads one moment. */
+    if (!is_one_statement(thd))
       take_snapshot();
+    else if (!has_moment)
+      pantile_begin_statement(txn);
+    has_moment= true;
   }
   else if (by_statement || needs_snapshot)
     pantile_begin_statement(txn);
@@ -232,9 +234,11 @@ int Session::enter(THD *thd, bool writes, bool consistent_read)
     end(false);
     in_statement= false;
   }
+  /* A function may write to a temporary table of its own, which is not locked before. */
+  const bool reads= one && !writes && consistent_read && thd_sql_command(thd) == SQLCOM_SELECT &&
+                    !thd->lex->requires_prelocking();
   if (!txn)
-    if (int error= begin(thd, one && !writes && consistent_read && thd_sql_command(thd) == SQLCOM_SELECT,
-                          !one && consistent_read))
+    if (int error= begin(thd, reads, !one && consistent_read))
       return error;
   if (!in_statement)
   {
@@ -305,6 +309,7 @@ int Session::end(bool commits)
   if (unpublished.empty())
     drop_tables();
   in_statement= is_registered= needs_snapshot= reads_snapshot= by_statement= only_reads= has_statement_savepoint= false;
+  has_moment= false;
   return code;
 }
 
@@ -482,7 +487,7 @@ int handler_error(THD *thd, int code, int none)
     statistic_increment(pantile_counters.conflicts, &LOCK_status);
     thd->mark_transaction_to_rollback(true);
     return code == PANTILE_CONFLICT || reports_changes_as_deadlocks(thd) ? HA_ERR_LOCK_DEADLOCK : HA_ERR_RECORD_CHANGED;
-  case PANTILE_INTERRUPTED:
+  case PANTILE_INTERRUPTED: case PANTILE_CANCELLED:
     return HA_ERR_ABORTED_BY_USER;
   case PANTILE_ENDED:
     thd->mark_transaction_to_rollback(true);

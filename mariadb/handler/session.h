@@ -93,6 +93,7 @@ private:
   bool needs_snapshot= false;      /* at repeatable read, before the first consistent read */
   bool reads_snapshot= false;      /* at repeatable read, from the first consistent read on */
   bool by_statement= false;        /* at read committed */
+  bool has_moment= false;          /* at repeatable read, a statement that is a transaction: it has read */
   size_t statement_savepoint= 0;
   bool has_statement_savepoint= false;
 };

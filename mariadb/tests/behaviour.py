@@ -271,6 +271,9 @@ def definitions():
     same(a.do("ALTER TABLE {t} ADD UNIQUE (n), ALGORITHM=INPLACE"), 0)
     same(a.do("INSERT INTO {t} VALUES (9, 30)"), -1062)
     same(a.do("ALTER TABLE {t} DROP INDEX n"), 0)
+    same(a.do("INSERT INTO {t} VALUES (9, 30)"), 1), same(a.do("ALTER TABLE {t} ADD UNIQUE (n)"), -1062)
+    assert a.do("ALTER IGNORE TABLE {t} ADD UNIQUE (n)") >= 0
+    same(a.do("SELECT COUNT(*) FROM {t}"), [(3,)]), same(a.do("ALTER TABLE {t} DROP INDEX n"), 0)
     b.do("BEGIN")
     for statement in ("ADD COLUMN x INT DEFAULT 7 FIRST", "ADD COLUMN v INT AS (n + 1) VIRTUAL", "MODIFY x BIGINT AFTER n",
                       "MODIFY x BIGINT AFTER id", "CHANGE x y BIGINT", "ADD COLUMN z TEXT NOT NULL, DROP COLUMN v"):
@@ -287,6 +290,30 @@ def definitions():
     for statement in ("ADD COLUMN s TIMESTAMP DEFAULT CURRENT_TIMESTAMP", "DROP COLUMN id", "MODIFY y INT", "MODIFY id BIGINT"):
         assert a.do("ALTER TABLE {t} " + statement + ", ALGORITHM=INSTANT") < 0
     same(a.do("ALTER TABLE {t} DROP COLUMN y, DROP COLUMN w"), 0)
+
+
+def one_moment():
+    """A statement that is a transaction reads one moment, also in triggers, which lock their tables for each row."""
+    a, b = pair("Pantile")
+    same(a.do("CREATE TABLE o (id INT PRIMARY KEY, p INT) ENGINE=Pantile"), 0)
+    same(a.do("CREATE TRIGGER tr BEFORE INSERT ON o FOR EACH ROW SET NEW.p = (SELECT SUM(n) FROM {t})"), 0)
+    made = a.later("INSERT INTO o (id) SELECT id FROM {t} WHERE SLEEP(0.5) = 0")
+    for _ in range(3):
+        same(b.do("UPDATE {t} SET n = n + 100"), 3), time.sleep(0.4)
+    same(made(), 3), same(a.do("SELECT id, p FROM o"), [(1, 60), (2, 60), (3, 60)]), same(a.do("DROP TABLE o"), 0)
+
+
+def prepared_parts():
+    """What is prepared keeps a partitioned table from being emptied, as a whole."""
+    a, b = pair("Pantile")
+    same(a.do("CREATE TABLE p (id INT PRIMARY KEY, n INT) ENGINE=Pantile PARTITION BY HASH (id) PARTITIONS 3"), 0)
+    same(a.do("INSERT INTO p SELECT seq, seq FROM seq_1_to_6"), 6)
+    same(a.do("XA START 'parts'"), 0), same(a.do("UPDATE p SET n = 0 WHERE id = 5"), 1)
+    same(a.do("XA END 'parts'"), 0), same(a.do("XA PREPARE 'parts'"), 0), a.connection.close()
+    eventually("the connection ends", lambda: b.do("XA RECOVER") != [])
+    same(b.do("TRUNCATE TABLE p"), -1192), same(b.do("SELECT COUNT(*) FROM p"), [(6,)])
+    same(b.do("DROP TABLE p"), 0), same(b.do("SELECT COUNT(*) FROM p"), -1146)
+    same(b.do("XA COMMIT 'parts'"), 0), same(b.do("XA RECOVER"), [])
 
 
 def killed_index():
@@ -684,7 +711,7 @@ def main():
         cursor.execute(f"CREATE TABLE t_{engine} (id INT PRIMARY KEY, n INT) ENGINE={engine}")
     for check in (read_uncommitted, read_committed, repeatable_read, before_the_first_read, insert_select, serializable, gaps,
                   locking_reads, share_mode, unmatched_rows, deadlocks, kill, savepoints, consistent_snapshots, xa,
-                  prepared_and_reset, later_holders, definitions, killed_index, dropped_unique_index, virtual_columns, lists_of_keys,
+                  prepared_and_reset, later_holders, definitions, one_moment, prepared_parts, killed_index, dropped_unique_index, virtual_columns, lists_of_keys,
                   joins, numbers, lost_tables, indexes_after_a_kill, maintenance, tables_of_tables, privileges,
                   garbage_holders, pinned_too_long, full_medium):
         check()

@@ -93,7 +93,8 @@ impl Directory {
             // Another opener may have made it and been killed before it could do this.
             if len == 0 {
                 sync_directory(&name)?;
-                name.parent().map_or(Ok(()), sync_if_permitted)?;
+                // Of another file system, perhaps, or of one that cannot be written to.
+                let _ = name.parent().map(sync_path);
             }
             catch_up(&data, len, &name.join(UNSYNCED))?;
             Ok((len, Arc::new(Place::of(&data, name.join(DATA_FILE)))))
@@ -330,16 +331,6 @@ fn whole_pieces(data: &DataFile) -> Result<u64, MediumError> {
     match found.len() {
         len if len.is_multiple_of(GROWTH_BYTES) => Ok(len),
         len => Err(MediumError::Truncated { path: path.into(), len }),
-    }
-}
-
-/// The same of a directory that this process may not be allowed to open.
-fn sync_if_permitted(path: &Path) -> Result<(), MediumError> {
-    match sync_path(path) {
-        Err(error) if error.kind() != io::ErrorKind::PermissionDenied => {
-            Err(MediumError::at("sync", path, error))
-        }
-        _ => Ok(()),
     }
 }
 

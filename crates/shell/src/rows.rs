@@ -170,13 +170,20 @@ pub fn dump(session: &Session<'_>, words: &[Word], out: &mut dyn Write) -> Resul
         return Err(cannot_write(exists).into());
     }
     let part = format!("{file}.part");
-    let to = File::create_new(&part)
-        .map_err(|source| pantile_transfer::Error::Write { to: part.clone(), source })?;
+    let to = File::create_new(&part).map_err(|source| {
+        let source = match source.kind() {
+            io::ErrorKind::AlreadyExists => {
+                io::Error::new(source.kind(), "File exists; if a dump that was killed has left it, remove it")
+            }
+            _ => source,
+        };
+        pantile_transfer::Error::Write { to: part.clone(), source }
+    })?;
     let go_on = |_: &Progress<'_>| session.go_on();
     let dump = Dump::of_tables(session.db, &[table]);
     let dumped = dump.and_then(|dump| dump.progress(&go_on).write_rows(table, format, &to));
     let dumped = dumped.and_then(|dumped| {
-        to.sync_all().and_then(|()| fs::rename(&part, file)).map_err(cannot_write)?;
+        to.sync_all().and_then(|()| name(&part, file)).map_err(cannot_write)?;
         Ok(dumped)
     });
     // It was given no name, only an output.
@@ -189,6 +196,15 @@ pub fn dump(session: &Session<'_>, words: &[Word], out: &mut dyn Write) -> Resul
         let _ = fs::remove_file(&part);
     }
     Ok(writeln!(out, "{} rows written to {file}", dumped?.rows)?)
+}
+
+/// Gives a file another name, which nothing has; where links are not possible, nothing had a moment before.
+fn name(part: &str, file: &str) -> io::Result<()> {
+    match fs::hard_link(part, file) {
+        Ok(()) => fs::remove_file(part),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
+        Err(_) => fs::rename(part, file),
+    }
 }
 
 /// `load T FILE`.

@@ -9,6 +9,7 @@ use pantile_base::control::{Control, is_removed};
 
 use crate::api::database::Database;
 use crate::engine::catalog;
+use crate::engine::core::Core;
 use crate::engine::failure::from_medium;
 use crate::engine::table::{Index, IndexInner, Table, TableInner};
 use crate::transactions::transaction::Transaction;
@@ -21,6 +22,24 @@ use crate::types::table_change::TableChange;
 use crate::types::transaction_error::TransactionError;
 use crate::types::transaction_options::TransactionOptions;
 use crate::types::value::Value;
+
+/// An index that is being created. It goes again unless its definition has been stored, also when its creation panics.
+struct Unfinished<'c> {
+    core: &'c Core,
+    table: &'c TableInner,
+    index: &'c IndexInner,
+    goes: bool,
+}
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        if self.goes {
+            self.table.change_indexes(|list| list.retain(|i| i.number != self.index.number));
+            // Slots whose transactions wrote meanwhile have a list with the index.
+            self.core.buffers.forget();
+        }
+    }
+}
 
 impl Database {
     /// Creates a table, which is durable when the call returns.
@@ -223,14 +242,17 @@ impl Database {
     /// [`Error::IndexExists`], [`Error::InvalidDefinition`], [`Error::UnknownColumn`];
     /// [`Error::DuplicateKey`] if the index is to be unique and two rows have the same key;
     /// [`Error::Timeout`] if another transaction took very long to commit;
-    /// [`Error::PreparedChanges`]; errors of the commit. If the call fails, there is no index.
-    /// After [`Error::MediumFailed`], the next opening shows whether there is.
+    /// [`Error::PreparedChanges`]; [`Error::Closed`] also if closing begins meanwhile; errors of the
+    /// commit. If the call fails, there is no index. After [`Error::MediumFailed`], the next opening
+    /// shows whether there is.
     pub fn create_index(&self, table: &Table, def: IndexDef) -> Result<Index> {
         self.create_index_with(table, def, |_| ControlFlow::Continue(()))
     }
 
     /// As [`Database::create_index`], and calls `progress` now and then. If that
-    /// returns `Break`, no index is created.
+    /// returns `Break` or panics, no index is created.
+    ///
+    /// `progress` must not change the definition of the same table: it would wait for itself.
     ///
     /// # Errors
     /// Those of [`Database::create_index`], and [`Error::Cancelled`].
@@ -275,17 +297,15 @@ impl Database {
         // whether they have. The build adds those of older rows.
         let unless_prepared = |change: &dyn Fn()| self.prepared.change(inner).map(|_changing| change());
         unless_prepared(&|| inner.change_indexes(|list| list.push(Arc::clone(&index))))?;
-        let made = core.fill_index(inner, &index, unless_prepared, &mut progress).and_then(|()| {
+        let mut unfinished = Unfinished { core, table: inner, index: &index, goes: true };
+        core.fill_index(inner, &index, unless_prepared, &mut progress)?;
+        {
             let _change = core.tables.change();
-            self.store_definition(inner, &stored)
-        });
-        if let Err(error) = made {
-            inner.change_indexes(|list| list.retain(|i| i.number != number));
-            // Slots whose transactions wrote meanwhile have a list with the index.
-            core.buffers.forget();
-            return Err(error);
+            self.store_definition(inner, &stored)?;
         }
+        unfinished.goes = false;
         index.set_ready();
+        drop(unfinished);
         Ok(Index { table: table.clone(), inner: index })
     }
 

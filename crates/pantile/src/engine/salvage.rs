@@ -11,7 +11,7 @@ use crate::engine::core::Core;
 use crate::engine::sorted_keys::{Merge, SortedKeys};
 use crate::engine::table::TableInner;
 use crate::types::error::{Error, Result};
-use crate::types::history::Definition;
+use crate::types::history::{Definition, MOST_OF_NAME};
 
 /// Tuples that are left out.
 pub(crate) type Skip = HashSet<u64, FixedState>;
@@ -52,10 +52,7 @@ impl Core {
             if newest[name] == *id {
                 continue;
             }
-            let mut free = format!("{name} (table {})", id.0);
-            while newest.contains_key(&free) {
-                free.push('\'');
-            }
+            let free = free_name(name, *id, |name| newest.contains_key(name));
             let what = format!("a later table is called {name:?}, too, so this one is called {free:?} here");
             lost.note(Some(id.0), None, what);
             newest.insert(free.clone(), *id);
@@ -92,5 +89,37 @@ impl Core {
     fn begin_of(&self, table: &TableInner, tuple: u64) -> Timestamp {
         let newest = Anchor::load(table.anchor(TupleId(tuple))).newest();
         self.store.content_header(newest).timestamp()
+    }
+}
+
+/// Another name for a table, like the one that it has, which none has yet.
+fn free_name(name: &str, id: TableId, is_taken: impl Fn(&str) -> bool) -> String {
+    let mut suffix = format!(" (table {})", id.0);
+    loop {
+        let most = (0..=MOST_OF_NAME - suffix.len()).rev().find(|&end| name.is_char_boundary(end));
+        let free = format!("{}{suffix}", &name[..most.unwrap_or(0)]);
+        if !is_taken(&free) {
+            return free;
+        }
+        suffix.push('\'');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_free_name_is_no_longer_than_names_may_be() {
+        assert_eq!(free_name("orders", TableId(16), |_| false), "orders (table 16)");
+        assert_eq!(
+            free_name("orders", TableId(16), |name| name == "orders (table 16)"),
+            "orders (table 16)'"
+        );
+        let long = free_name(&"ö".repeat(127), TableId(16), |_| false);
+        assert!(
+            long.ends_with("ö (table 16)") && (MOST_OF_NAME - 1..=MOST_OF_NAME).contains(&long.len()),
+            "{long}"
+        );
     }
 }

@@ -7,7 +7,7 @@ use pantile_base::control::{Control, is_removed};
 use pantile_base::{Address, Timestamp, TupleId};
 use pantile_media::SyncPoint;
 use pantile_reclaim::OldVersion;
-use pantile_store::{ContentFlags, DEPENDENCIES, NewContent};
+use pantile_store::{ContentFlags, DEPENDENCIES, MAX_CONTENTS_PER_TRANSACTION, NewContent};
 
 use crate::engine::failure::from_medium;
 use crate::engine::flights::Flight;
@@ -81,7 +81,9 @@ impl Transaction {
         }
         let Self { core, buffers, .. } = self;
         core.flights.retain(buffers.depends.get_mut(), |point| core.store.medium().is_durable(point));
-        if self.buffers.depends.get_mut().len() > MOST_LISTED {
+        // The list is one content more.
+        let is_full = self.buffers.appends.len() as u64 >= MAX_CONTENTS_PER_TRANSACTION;
+        if self.buffers.depends.get_mut().len() > MOST_LISTED || is_full {
             self.last_met().map_or(Ok(()), |point| self.await_point(point))?;
             self.buffers.depends.get_mut().clear();
         }

@@ -86,6 +86,7 @@ impl Transaction {
         keys: &[K],
     ) -> Result<Vec<Option<Row<'t>>>> {
         let inner = &*table.inner;
+        self.check_table(inner)?;
         let at = self.statement();
         if self.core.store.may_wait() && keys.len() > 1 {
             self.fetch_keys(inner, keys)?;

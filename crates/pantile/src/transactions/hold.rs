@@ -7,6 +7,7 @@ use pantile_index::{Finger, Index as Tree, Insert};
 
 use crate::engine::anchor::{Anchor, Owner};
 use crate::engine::buffers::{Buffers, Undo};
+use crate::engine::pieces::is_hidden;
 use crate::engine::stale::StaleEntry;
 use crate::engine::table::{PRIMARY, TableInner};
 use crate::engine::writes::{Pending, TableUse, Write};
@@ -159,6 +160,8 @@ impl Transaction {
     /// well, so it counts only if entries of such keys have been removed.
     fn new_key_ts(&self, table: &TableInner) -> u64 {
         match self.isolation {
+            // Numbers of values are used once, and nobody looks for one that is not there.
+            _ if is_hidden(table.id) => u64::MAX,
             Isolation::Snapshot if table.is_cleaned_after(self.ts) => self.ts.get(),
             _ => self.insert_ts(),
         }

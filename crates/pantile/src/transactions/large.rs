@@ -12,6 +12,7 @@ use crate::transactions::hold::Held;
 use crate::transactions::read::Seen;
 use crate::transactions::transaction::Transaction;
 use crate::types::error::{Error, Result};
+use crate::types::isolation::Isolation;
 use crate::types::key::Key;
 use crate::types::pieces::{OutOfLine, PIECE};
 use crate::types::value::Value;
@@ -69,7 +70,15 @@ impl OutOfLine for Transaction {
         let table = self.tables_of_pieces.get(pieces::of(of), || self.core.tables.pieces_of(of));
         let mut words = Key::default();
         words.set_values(table.schema(), &table.schema().primary_key, &key(id, piece))?;
-        let (_, row) = self.find(table, words.words(), at)?.ok_or_else(|| missing(id, piece))?;
+        let found = match self.find(table, words.words(), at)? {
+            // At read committed, a row that this transaction has changed may have a value that is newer than the statement.
+            // No other value has its number.
+            None if self.isolation == Isolation::ReadCommitted => {
+                self.find(table, words.words(), Timestamp::MAX)?
+            }
+            found => found,
+        };
+        let (_, row) = found.ok_or_else(|| missing(id, piece))?;
         Ok(row.raw(&row.schema.columns[2]))
     }
 }

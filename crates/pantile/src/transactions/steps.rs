@@ -62,6 +62,8 @@ impl Transaction {
         range: Range<'_>,
         batch: usize,
     ) -> Result<Steps> {
+        // First: a table of another database, or one that was dropped, has no trees to be loaded here.
+        self.check_table(table)?;
         self.core.ready(table)?;
         let walk = walk(table, index, range)?;
         let steps = self.steps_along(table, index, walk, range.limit, batch)?;

@@ -158,13 +158,14 @@ impl Transaction {
         let is_mine = core.stage.is_mine();
         // Those who wait for the one on stage may have all slots of writers.
         let takes_any = options.read_only || options.safe_snapshot || is_mine;
-        Self::begin_as(core, options, place, takes_any)
+        Self::begin_as(core, options, place, takes_any, false)
     }
 
-    /// A transaction within another one, which may have the last slot of writers.
+    /// A transaction within another one, which may have the last slot of writers. It does
+    /// not wait for the one on stage, which may wait for the locks of the other one.
     #[track_caller]
     pub(crate) fn begin_within(core: Seat, options: TransactionOptions) -> Result<Self> {
-        Self::begin_as(core, options, Location::caller(), true)
+        Self::begin_as(core, options, Location::caller(), true, true)
     }
 
     fn begin_as(
@@ -172,6 +173,7 @@ impl Transaction {
         options: TransactionOptions,
         place: &'static Location<'static>,
         takes_any: bool,
+        is_within: bool,
     ) -> Result<Self> {
         let protocol = core.options.protocol.filter(|_| !options.safe_snapshot);
         let reads = protocol.map(Protocol::reads);
@@ -180,7 +182,7 @@ impl Transaction {
         let may_move = !core.options.writers_stay && protocol.is_none();
         // Where writers move, a transaction that only reads is in nobody's way.
         let passes = options.read_only && (may_move || options.safe_snapshot);
-        if !passes {
+        if !passes && !is_within {
             core.stage.pass(core.options.wait_to_begin());
         }
         let how = match options {

@@ -250,15 +250,18 @@ fn widens(from: Type, to: Type) -> bool {
     }
 }
 
+/// Most bytes of a name.
+pub(crate) const MOST_OF_NAME: usize = 255;
+
 fn check_names(def: &TableDef) -> Result<()> {
-    if def.name.is_empty() || def.name.len() > 255 {
+    if def.name.is_empty() || def.name.len() > MOST_OF_NAME {
         return Err(invalid(&def.name, "a table's name takes 1 to 255 bytes"));
     }
     if def.columns.is_empty() || def.columns.len() > 4096 {
         return Err(invalid(&def.name, "a table has 1 to 4096 columns"));
     }
     for (n, column) in def.columns.iter().enumerate() {
-        if column.name.is_empty() || column.name.len() > 255 {
+        if column.name.is_empty() || column.name.len() > MOST_OF_NAME {
             return Err(invalid(&def.name, "a column's name takes 1 to 255 bytes"));
         }
         if def.columns[..n].iter().any(|other| other.name == column.name) {
@@ -269,7 +272,7 @@ fn check_names(def: &TableDef) -> Result<()> {
         return Err(invalid(&def.name, "a table needs a primary key"));
     }
     for (n, index) in def.indexes.iter().enumerate() {
-        if index.name.is_empty() || index.name == "primary" || index.name.len() > 255 {
+        if index.name.is_empty() || index.name == "primary" || index.name.len() > MOST_OF_NAME {
             return Err(invalid(&def.name, "an index's name takes 1 to 255 bytes and is not \"primary\""));
         }
         if def.indexes[..n].iter().any(|other| other.name == index.name) {

@@ -8,8 +8,8 @@ use std::time::Duration;
 use pantile::lab::medium_of;
 use pantile::tools::{CheckOptions, check};
 use pantile::{
-    Database, Durability, Error, GcOptions, IndexDef, Medium, MediumKind, Options, Pacing, Result, Table,
-    TableDef, Type, Value,
+    Database, Durability, Error, GcOptions, IndexDef, Isolation, Medium, MediumKind, Options, Pacing, Range,
+    Result, Table, TableDef, TransactionOptions, Type, Value,
 };
 use pantile_media::unshared::Unshared;
 use pantile_testkit::cut::{CutKind, CutMedium, Image, Keep};
@@ -288,4 +288,26 @@ fn values_are_read_in_pieces() {
             .expect("update");
     }
     check(&txn);
+}
+
+/// At read committed, a row that the transaction has changed has the newest value, which may be newer than its statement.
+#[test]
+fn a_changed_row_has_a_value_that_is_newer_than_the_statement() {
+    let db = crate::support::in_memory();
+    let def = TableDef::new("new").column("id", Type::U64).column("n", Type::U64);
+    let table =
+        db.create_table(def.column("data", Type::Bytes(400_000)).primary_key(["id"])).expect("a table");
+    let long = |byte: u8| vec![byte; 100_000];
+    db.run(|txn| txn.insert(&table, &[1u64.into(), 1u64.into(), Value::Bytes(&long(1))])).expect("a row");
+    let mut txn =
+        db.begin_with(TransactionOptions::new().isolation(Isolation::ReadCommitted)).expect("a transaction");
+    txn.begin_statement();
+    db.run(|txn| txn.update(&table, &[1u64.into()], &[("data", Value::Bytes(&long(2)))])).expect("a value");
+    assert!(txn.update(&table, &[1u64.into()], &[("n", 2u64.into())]).expect("the newest row"));
+    let row = txn.get(&table, &[1u64.into()]).expect("a look-up").expect("the row");
+    assert_eq!(row.get::<u64>("n").expect("a number"), 2);
+    assert_eq!(row.get::<Vec<u8>>("data").expect("the value"), long(2));
+    let row = txn.scan(&table, Range::all()).expect("a scan").next().expect("a row").expect("the row");
+    assert_eq!(row.get::<Vec<u8>>("data").expect("the value"), long(2));
+    txn.commit().expect("a commit");
 }

@@ -102,6 +102,14 @@ impl Log {
         u8::try_from(core).ok().filter(|core| *core < CORES).expect("a core for each thread")
     }
 
+    /// What was done up to a boundary.
+    pub(crate) fn until(&self, boundary: usize) -> Self {
+        let events = self.events[..boundary].to_vec();
+        let syncs = events.iter().filter(|event| matches!(event, Event::Sync)).count() as u64;
+        let (bytes, files, threads) = (self.bytes.clone(), self.files.clone(), self.threads.clone());
+        Self { events, bytes, syncs, files, threads }
+    }
+
     /// Whether an event makes something durable.
     pub fn is_persist(&self, event: usize) -> bool {
         matches!(self.events.get(event), Some(Event::Fence { .. } | Event::Sync))

@@ -63,6 +63,12 @@ impl CutMedium {
 
     /// As [`CutMedium::new`], with room for at most `limit` bytes.
     pub fn with_limit(image: &Image, kind: CutKind, broken: Option<Broken>, limit: Option<u64>) -> Arc<Self> {
+        let (start, log) = (image.clone(), Log::default());
+        Arc::new(Self { broken, ..Self::over(image, kind, limit, start, log) })
+    }
+
+    /// A medium that shows an image. `start` was durable, and the log says how it became the image.
+    fn over(image: &Image, kind: CutKind, limit: Option<u64>, start: Image, log: Log) -> Self {
         let memory = DramMedium::small(MapOptions { reserve_bytes: RESERVE, max_bytes: None })
             .expect("there is memory for a small database");
         memory.grow(image.len()).expect("as before");
@@ -71,12 +77,19 @@ impl CutMedium {
         }
         let name = format!("simulated {}", kind.name());
         let limit = limit.unwrap_or(RESERVE);
-        let log: Arc<Mutex<Log>> = Arc::default();
+        let log = Arc::new(Mutex::new(log));
         let beside = Arc::new(CutBeside::new(image.beside().to_vec(), Arc::clone(&log)));
         let facts =
             Facts { survives_exit: true, beside: Some(beside), ..Facts::new(name, memory.base(), limit) };
-        let (start, core) = (image.clone(), AtomicU8::new(BY_THREAD));
-        Arc::new(Self { memory, start, kind, broken, facts, core, log })
+        Self { memory, start, kind, broken: None, facts, core: AtomicU8::new(BY_THREAD), log }
+    }
+
+    /// An honest medium of the same kind that shows all that a process has left which was
+    /// killed after `events` events. The log goes on, so what was not durable may still be
+    /// lost when the power is cut.
+    pub fn after_kill(&self, events: usize) -> Arc<Self> {
+        let (seen, log) = (self.cut(events, Keep::All, 0), self.log().until(events));
+        Arc::new(Self::over(&seen, self.kind, None, self.start.clone(), log))
     }
 
     /// Sets the core that runs from now on.

@@ -1,11 +1,12 @@
 //! Definitions change beside running transactions.
 
 use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use pantile::{Error, IndexDef, IndexProgress, Isolation, Range, TableDef, Type};
-use pantile_testkit::{Bed, Home, Random, SaysDone, SeedNote, seeds};
+use pantile_testkit::{Bed, Home, Random, SaysDone, SeedNote, await_that, seeds};
 
 use super::table::Things;
 use crate::support::{LEVELS, in_memory, is_conflict, is_duplicate};
@@ -39,17 +40,51 @@ fn the_creation_of_an_index_shows_progress_and_can_be_ended() {
         db.drop_index(&table, "by_code").expect("dropped");
         for calls in 1..=seen.len() {
             let mut left = calls;
+            let mut writer = db.begin().expect("begin");
+            let mut write = |id: u64| writer.upsert(&table, &[id.into(), id.into()]).map(drop);
             let end = |_| {
                 left -= 1;
-                if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+                if left > 0 {
+                    return ControlFlow::Continue(());
+                }
+                // It enters its key in the index that goes.
+                write(ROWS - 1).expect("a row");
+                ControlFlow::Break(())
             };
             let ended = db.create_index_with(&table, def.clone(), end);
             assert!(matches!(ended, Err(Error::Cancelled)), "{calls}: {ended:?}");
             assert!(table.index("by_code").is_err() && table.definition().indexes.is_empty());
+            write(ROWS - 2).expect("a row");
+            writer.commit().expect("no index forbids it");
         }
+        let panics = || db.create_index_with(&table, def.clone(), |_| panic!("nobody reads the progress"));
+        catch_unwind(AssertUnwindSafe(panics)).expect_err("a panic");
+        db.run(|txn| txn.upsert(&table, &[0u64.into(), 1u64.into()])).expect("no index forbids it");
+        db.run(|txn| txn.upsert(&table, &[0u64.into(), 0u64.into()])).expect("as before");
+        assert!(matches!(db.drop_index(&table, "by_code"), Err(Error::UnknownIndex { .. })));
     }
     let twice = db.run(|txn| txn.insert(&table, &[ROWS.into(), 5u64.into()]));
     twice.expect("no index forbids it");
+}
+
+#[test]
+fn closing_ends_the_creation_of_an_index() {
+    let db = in_memory();
+    let def = TableDef::new("t").column("id", Type::U64).primary_key(["id"]);
+    let table = db.create_table(def).expect("a table");
+    db.run(|txn| (0..10_000u64).try_for_each(|id| txn.insert(&table, &[id.into()]))).expect("rows");
+    std::thread::scope(|scope| {
+        let mut closing = None;
+        let made = db.create_index_with(&table, IndexDef::new("by_id", ["id"]), |_| {
+            if closing.is_none() {
+                closing = Some(scope.spawn(|| db.clone().close()));
+                await_that("closing begins", || matches!(db.begin_read(), Err(Error::Closed)));
+            }
+            ControlFlow::Continue(())
+        });
+        assert!(matches!(made, Err(Error::Closed)), "{made:?}");
+        closing.expect("it has been called").join().expect("no panic").expect("nothing else is open");
+    });
 }
 
 /// At no moment do two rows have one code, though each code goes from row to row.

@@ -7,5 +7,6 @@
 
 mod for_good;
 mod full;
+mod killed;
 mod opening;
 mod script;
