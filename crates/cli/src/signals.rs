@@ -6,14 +6,15 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 /// Calls `stop` whenever Ctrl-C is pressed, and unless `only_interrupts` whenever the command is to
-/// terminate or its terminal goes. What the caller ignores stays ignored: `nohup pantile ...` goes on
-/// without its terminal, and so does a job in the background of a script when Ctrl-C is pressed.
+/// terminate or its terminal goes. If the caller ignores the latter, that stays so: `nohup pantile ...`
+/// goes on without its terminal. Ctrl-C counts also where a shell has started the command in the background.
 pub fn on_stop(only_interrupts: bool, stop: impl Fn() + Send + 'static) -> io::Result<()> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = ignored(&status);
+    let is_ignored = |signal| signal == SIGHUP && ignored & (1u64 << (SIGHUP - 1)) != 0;
     let wanted = [SIGINT, SIGTERM, SIGHUP]
         .into_iter()
-        .filter(|&signal| (signal == SIGINT || !only_interrupts) && ignored & 1 << (signal - 1) == 0);
+        .filter(|&signal| (signal == SIGINT || !only_interrupts) && !is_ignored(signal));
     let mut signals = Signals::new(wanted.collect::<Vec<_>>())?;
     let each = move || signals.forever().for_each(|_| stop());
     thread::Builder::new().name("signals".into()).spawn(each).map(drop)
