@@ -23,4 +23,7 @@
 extern handlerton *pantile_hton;
 extern pantile_db *pantile_database;
 
+/* In the name of a part of a table, between the table's own and the part's. */
+static const char PART[]= "#P#";
+
 #endif

@@ -99,8 +99,6 @@ static int refuse_prepared(const char *name)
   return HA_ERR_LOCK_WAIT_TIMEOUT;
 }
 
-static const char PART[]= "#P#";
-
 /* The same for a part of a table, and all its other parts: the server changes one after the other. */
 static int refuse_prepared_parts(const std::string &name)
 {
@@ -215,7 +213,7 @@ static pantile_table_change *new_change()
 bool ha_pantile::can_change_columns(TABLE *altered, const Alter_inplace_info *info)
 {
   /* The parts of a table would not change at one time. */
-  if (info->error_if_not_empty || share->name.find("#P#") != std::string::npos)
+  if (info->error_if_not_empty || share->name.find(PART) != std::string::npos)
     return false;
   pantile_table_change *change= new_change();
   const bool can= change && shape.change_to(table, share->table, altered, info, change);

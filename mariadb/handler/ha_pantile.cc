@@ -182,7 +182,7 @@ int ha_pantile::extra(ha_extra_function what)
   switch (what)
   {
   case HA_EXTRA_BEGIN_COPY: case HA_EXTRA_BEGIN_ALTER_IGNORE_COPY:
-    copies= !is_sequence() && !share->is_temporary && share->name.find("#P#") == std::string::npos;
+    copies= !is_sequence() && !share->is_temporary && share->name.find(PART) == std::string::npos;
     copied= 0;
     return 0;
   case HA_EXTRA_END_COPY: case HA_EXTRA_ABORT_COPY:

@@ -96,7 +96,7 @@ namespace
     std::string name= behind_schema == std::string::npos ? path : path.substr(behind_schema + 1);
     if (path.compare(0, 2, "./") == 0 && behind_schema != std::string::npos && behind_schema > 2)
       place.schema= decoded(path.substr(2, behind_schema - 2));
-    const size_t part= name.find("#P#");
+    const size_t part= name.find(PART);
     if (part != std::string::npos)
     {
       std::string parts= name.substr(part + 3);

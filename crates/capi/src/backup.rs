@@ -11,7 +11,7 @@ use crate::c_text::as_c;
 use crate::database::{pantile_db, pantile_table};
 use crate::error::{Failure, PANTILE_OK, call};
 use crate::pointer::{lent, tell, text};
-use crate::stop::{Context, pantile_stop};
+use crate::stop::{Context, go_on, pantile_stop};
 
 /// Is told that the moment of a backup is fixed, and whether all that was acknowledged before the call is in it. The
 /// backup ends with `PANTILE_CANCELLED` if it returns false.
@@ -131,11 +131,8 @@ pub extern "C" fn pantile_verify_table(
         let damaged = damaged.ok_or_else(|| Failure::null("the function"))?;
         let table = &lent(table, "the table")?.table;
         // SAFETY: the caller has handed over functions and what they take.
-        let is_stopped = || stop.is_some_and(|stop| unsafe { stop(context) });
-        let found = lent(db, "the database")?.db.verify_table(table, || match is_stopped() {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        })?;
+        let go_on = || unsafe { go_on(stop, context) };
+        let found = lent(db, "the database")?.db.verify_table(table, go_on)?;
         for row in &found.damaged {
             let what = as_c(&row.what);
             // SAFETY: as above.

@@ -1,7 +1,6 @@
 //! Databases, tables and indexes.
 
 use std::ffi::{CString, c_char, c_int, c_void};
-use std::ops::ControlFlow;
 use std::ptr;
 use std::sync::Arc;
 
@@ -12,7 +11,7 @@ use crate::definition::{index_def, pantile_table_def, pantile_type};
 use crate::error::{Failure, PANTILE_OK, call};
 use crate::options::pantile_options;
 use crate::pointer::{Out, free, lent, taken, tell, text};
-use crate::stop::pantile_stop;
+use crate::stop::{go_on, pantile_stop};
 
 /// An open database.
 pub struct pantile_db {
@@ -308,8 +307,7 @@ pub extern "C" fn pantile_create_index(
         let table = lent(table, "the table")?;
         let def = index_def(name, columns, len, unique)?;
         // SAFETY: the caller has handed over a function and what it takes.
-        let is_stopped = || stop.is_some_and(|stop| unsafe { stop(context) });
-        let go_on = |_| if is_stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
+        let go_on = |_| unsafe { go_on(stop, context) };
         let index = lent(db, "the database")?.db.create_index_with(&table.table, def, go_on)?;
         if !out.is_null() {
             Out::new(out)?.give(pantile_index { index, columns: Arc::clone(&table.columns) });

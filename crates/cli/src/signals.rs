@@ -10,20 +10,21 @@ use signal_hook::iterator::Signals;
 /// goes on without its terminal. Ctrl-C counts also where a shell has started the command in the background.
 pub fn on_stop(only_interrupts: bool, stop: impl Fn() + Send + 'static) -> io::Result<()> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let ignored = ignored(&status);
-    let is_ignored = |signal| signal == SIGHUP && ignored & (1u64 << (SIGHUP - 1)) != 0;
-    let wanted = [SIGINT, SIGTERM, SIGHUP]
-        .into_iter()
-        .filter(|&signal| (signal == SIGINT || !only_interrupts) && !is_ignored(signal));
-    let mut signals = Signals::new(wanted.collect::<Vec<_>>())?;
+    let others: &[_] = match (only_interrupts, is_ignored(SIGHUP, &status)) {
+        (true, _) => &[],
+        (false, true) => &[SIGTERM],
+        (false, false) => &[SIGTERM, SIGHUP],
+    };
+    let mut signals = Signals::new([&[SIGINT], others].concat())?;
     let each = move || signals.forever().for_each(|_| stop());
     thread::Builder::new().name("signals".into()).spawn(each).map(drop)
 }
 
-/// The signals that a process ignores, a bit for each, from what Linux says of it. Other systems do not say.
-fn ignored(status: &str) -> u64 {
+/// Whether a process ignores a signal, from what Linux says of it. Other systems do not say.
+fn is_ignored(signal: i32, status: &str) -> bool {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    mask >> (signal - 1) & 1 == 1
 }
 
 #[cfg(test)]
@@ -33,7 +34,8 @@ mod tests {
     #[test]
     fn what_is_ignored_is_read_from_the_status() {
         let status = "Name:\tpantile\nSigBlk:\t0000000000000000\nSigIgn:\t0000000000001001\nSigCgt:\t0\n";
-        assert_eq!(ignored(status), 1 << (SIGHUP - 1) | 1 << 12);
-        assert_eq!(ignored(""), 0);
+        let ignored = |status| (1..=64).filter(|&signal| is_ignored(signal, status)).collect::<Vec<_>>();
+        assert_eq!(ignored(status), [SIGHUP, 13]);
+        assert!(ignored("").is_empty());
     }
 }

@@ -70,6 +70,7 @@ impl Transaction {
         Ok(Steps { skip: range.skip, ..steps })
     }
 
+    /// The table has been checked, and its indexes are there.
     fn steps_along(
         &self,
         table: &TableInner,
@@ -78,8 +79,6 @@ impl Transaction {
         limit: usize,
         batch: usize,
     ) -> Result<Steps> {
-        self.check_table(table)?;
-        self.core.ready(table)?;
         // Before the look at the index: if that is dropped meanwhile, writers
         // below this time go on maintaining it (I-16).
         let at = self.statement();
@@ -344,6 +343,8 @@ impl Steps {
             true => Walk::new(Bound::Unbounded, key, Direction::Backward),
             false => Walk::new(key, Bound::Unbounded, Direction::Forward),
         };
+        txn.check_table(table)?;
+        txn.core.ready(table)?;
         let steps = txn.steps_along(table, index, walk, usize::MAX, FIRST_BATCH)?;
         let row_key = std::mem::take(&mut self.row_key);
         *self = Self { row_key, ..steps };
