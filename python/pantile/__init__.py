@@ -92,13 +92,19 @@ class RunningTransaction:
 
 
 class Database(_native.Database):
-    """An open database; `with` closes it. Any number of threads can use it."""
+    """An open database; `with` closes it. Any number of threads can use it.
+
+    A block that an exception leaves does not wait for transactions: the database is closed when they have ended."""
 
     def __enter__(self) -> "Database":
         return self
 
     def __exit__(self, *raised: object) -> None:
-        self.close()
+        # The traceback may keep a transaction that nothing ends, and waiting for it would hide the exception.
+        if raised and raised[0] is not None:
+            self._let_go()
+        else:
+            self.close()
 
     def open_or_create(self, table: Table) -> TableHandle:
         """The table of this definition, made if it is not there; `InvalidSchema` if it differs."""

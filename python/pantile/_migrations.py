@@ -84,7 +84,8 @@ class Migrations:
         has failed goes on from the step at which that happened.
 
         Raises `InvalidMigrations`, before anything is done, if the numbers do not rise or the database has had a
-        migration that is not among these; `MigrationFailed` if a step fails, which names the step. The step has
-        changed nothing then, and those before it stay made.
+        migration that is not among these; `MigrationFailed` if a step fails, which names the step. Those before it
+        stay made. The step itself is made only if the database failed when it recorded that the step is done; the next
+        call finds out, and does not make it twice.
         """
         return db._migrate([(one._number, one._name, one._steps) for one in self._all])

@@ -5,7 +5,8 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use pantile::{
-    BackupOptions, CheckOptions, Durability, Isolation, MediumKind, OnPinned, Options, TransactionOptions,
+    BackupOptions, CheckOptions, Durability, Error as Engine, Isolation, MediumKind, OnPinned, Options,
+    TransactionOptions,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -163,7 +164,8 @@ impl Database {
         self.with(py, |db| db.end_transaction(pantile::TransactionId::from_number(id)))
     }
 
-    /// What each table takes, in bytes and in contents, by its name.
+    /// What each table takes, in bytes and in contents, by its name. A table that was dropped and still takes space is
+    /// called like "orders, table 17 (dropped)".
     fn space_by_table<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         insight::space(py, &self.with(py, |db| Ok(db.space_by_table()))?)
     }
@@ -232,16 +234,29 @@ impl Database {
         outcome.map(|report| report.rows).map_err(raised)
     }
 
-    /// Closes the database. Does nothing if it is closed.
+    /// Closes the database. Does nothing if it is closed. It stays open if it fails because transactions have not ended,
+    /// and not for any other reason.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        match self.with(py, |db| db.close()) {
-            Err(error) if error.is_instance_of::<Closed>(py) => {}
-            outcome => outcome?,
+        check_process(self.process)?;
+        let Ok(db) = self.open() else { return Ok(()) };
+        py.detach(|| match db.close() {
+            // Another thread is closing it.
+            Err(Engine::Closed) => Ok(()),
+            Err(error @ Engine::StillOpen { .. }) => Err(error),
+            // The handle holds the directory's lock, also where the last state could not be recorded.
+            outcome => {
+                drop(self.take());
+                outcome
+            }
+        })
+        .map_err(raised)
+    }
+
+    /// Closes the database as soon as its transactions have ended, and does not wait for that. Never raises.
+    fn _let_go(&self, py: Python<'_>) {
+        if check_process(self.process).is_ok() {
+            py.detach(|| drop(self.take()));
         }
-        if let Ok(mut open) = self.open.lock() {
-            *open = None;
-        }
-        Ok(())
     }
 }
 
@@ -254,6 +269,11 @@ impl Database {
     ) -> PyResult<T> {
         let db = self.open()?;
         py.detach(|| call(db)).map_err(raised)
+    }
+
+    /// The handle; calls after this one raise `Closed`.
+    fn take(&self) -> Option<pantile::Database> {
+        self.open.lock().ok()?.take()
     }
 
     fn open(&self) -> PyResult<pantile::Database> {

@@ -2,7 +2,7 @@
 
 use pantile::{ColumnDef, IndexDef, OwnedValue, TableDef, Type};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+use pyo3::types::{PyByteArray, PyBytes, PyDict, PyFrozenSet, PyList, PyMapping, PySet, PyString, PyTuple};
 
 use crate::error::{InvalidSchema, InvalidValue};
 use crate::value::{from_python, to_python};
@@ -78,16 +78,27 @@ impl Table {
         Self { table, names }
     }
 
-    /// The values of a row given as a dict or a sequence. What a dict leaves out
-    /// gets the column's default.
+    /// The values of a row given as a mapping or a sequence. What a mapping leaves
+    /// out gets the column's default.
     pub fn row_from(&self, row: &Bound<'_, PyAny>) -> PyResult<Vec<OwnedValue>> {
-        match row.cast::<PyDict>() {
-            Ok(named) => self.row_from_dict(named),
-            Err(_) if row.is_instance_of::<PyString>() => {
-                Err(InvalidValue::new_err("a row is a dict, a tuple or a list, not a string"))
-            }
-            Err(_) => row.try_iter()?.map(|value| from_python(&value?)).collect(),
+        if let Ok(named) = row.cast::<PyDict>() {
+            return self.row_from_dict(named);
         }
+        // Most rows are of these types, and asking whether something is a mapping takes long.
+        if row.is_instance_of::<PyTuple>() || row.is_instance_of::<PyList>() {
+            return values_of(row);
+        }
+        // To iterate over a mapping gives its keys.
+        if let Ok(named) = row.cast::<PyMapping>() {
+            return self.row_from_dict(&PyDict::from_sequence(named.items()?.as_any())?);
+        }
+        if is_no_row(row) {
+            let ty = row.get_type().name()?;
+            return Err(InvalidValue::new_err(format!(
+                "a row is a mapping, a tuple or a list, not of the type {ty}; nothing was changed"
+            )));
+        }
+        values_of(row)
     }
 
     fn row_from_dict(&self, named: &Bound<'_, PyDict>) -> PyResult<Vec<OwnedValue>> {
@@ -139,6 +150,19 @@ impl Table {
         }
         Ok(row.into_any())
     }
+}
+
+fn values_of(row: &Bound<'_, PyAny>) -> PyResult<Vec<OwnedValue>> {
+    row.try_iter()?.map(|value| from_python(&value?)).collect()
+}
+
+/// Whether it has items that are no values of columns, or are in no order.
+fn is_no_row(row: &Bound<'_, PyAny>) -> bool {
+    row.is_instance_of::<PyString>()
+        || row.is_instance_of::<PyBytes>()
+        || row.is_instance_of::<PyByteArray>()
+        || row.is_instance_of::<PySet>()
+        || row.is_instance_of::<PyFrozenSet>()
 }
 
 /// Values as a tuple.

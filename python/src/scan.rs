@@ -155,8 +155,13 @@ impl Scan {
         columns: Vec<usize>,
         tuples: bool,
     ) -> Self {
-        let state =
-            State { cursor: Some(cursor), fetched: VecDeque::new(), failed: None, batch: FIRST_BATCH, is_over: false };
+        let state = State {
+            cursor: Some(cursor),
+            fetched: VecDeque::new(),
+            failed: None,
+            batch: FIRST_BATCH,
+            is_over: false,
+        };
         Self { transaction, table, columns, tuples, state: Mutex::new(state), failure: Failure::default() }
     }
 
@@ -195,7 +200,8 @@ impl State {
             }
             while self.fetched.len() < self.batch && !self.is_over && self.failed.is_none() {
                 let row = cursor.next(txn).and_then(|row| {
-                    row.map(|row| columns.iter().map(|column| row.get(*column)).collect::<Result<_>>()).transpose()
+                    row.map(|row| columns.iter().map(|column| row.get(*column)).collect::<Result<_>>())
+                        .transpose()
                 });
                 match row {
                     Ok(Some(row)) => self.fetched.push_back(row),

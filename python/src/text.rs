@@ -31,9 +31,8 @@ fn write(db: &Database, out: &File) -> Result<u64, Box<dyn std::error::Error>> {
 
 /// Loads what [`dump`] has written.
 pub fn load(db: &Database, file: &Path) -> PyResult<u64> {
-    let unread = |error| {
-        raised_by(&error, format!("cannot read {}: {error}; nothing was loaded", file.display()))
-    };
+    let unread =
+        |error| raised_by(&error, format!("cannot read {}: {error}; nothing was loaded", file.display()));
     let input = File::open(file).map_err(unread)?;
     let loaded = Load::new(db).dump(input).map(|loaded| loaded.rows);
     loaded.map_err(|error| raised_by(&*error.cause, error.to_string()))

@@ -7,8 +7,10 @@ import subprocess
 import sys
 import threading
 import time
+from collections import ChainMap, UserDict, UserList
 from datetime import datetime, timezone
 from decimal import Decimal
+from types import MappingProxyType
 
 import pantile
 import pytest
@@ -40,6 +42,20 @@ def test_values_that_do_not_fit_are_refused(db, numbers, n):
         db.run(lambda txn: txn.update(numbers, 1, n=n))
     with db.read() as txn:
         assert txn.get(numbers, 1) == {"id": 1, "n": -1}
+
+
+def test_rows_are_mappings_and_sequences(db, numbers):
+    mappings = [MappingProxyType({"n": 7, "id": 2000}), UserDict(n=7, id=2001), ChainMap({"n": 7}, {"id": 2002, "n": 8})]
+    sequences = [[2003, 7], (2004, 7), iter([2005, 7]), UserList([2006, 7])]
+    with db.transaction() as txn:
+        txn.insert(numbers, mappings[0])
+        assert not txn.upsert(numbers, mappings[1])
+        assert txn.insert_many(numbers, mappings[2:] + sequences) == 5
+        assert list(txn.scan(numbers, start=2000, tuples=True)) == [(id, 7) for id in range(2000, 2007)]
+        for row in ({3000, 1}, frozenset([3000, 1]), b"ab", bytearray(b"ab"), "ab"):
+            with pytest.raises(pantile.InvalidValue, match="a row is a mapping, a tuple or a list, not"):
+                txn.insert(numbers, row)
+        assert txn.count(numbers, start=2007) == 0
 
 
 def test_columns_may_have_the_names_of_parameters(db):
@@ -139,6 +155,8 @@ def test_a_dump_is_new_and_loads_wholly(db, numbers, tmp_path):
         assert other.load(file) == 1000
         with other.read() as txn:
             assert txn.get(other.table("numbers"), 7) == {"id": 7, "n": -7}
+        with pytest.raises(pantile.DuplicateKey):
+            other.load(file)
     half = tmp_path / "half"
     half.write_bytes(file.read_bytes()[:5000])
     with pantile.open(tmp_path / "none") as none:
@@ -246,6 +264,52 @@ def test_misuse_is_refused(db, numbers, tmp_path):
     db.close()
     with pytest.raises(pantile.Closed):
         db.begin()
+
+
+def test_an_exception_leaves_a_database_at_once(tmp_path):
+    began = time.monotonic()
+    with pytest.raises(ZeroDivisionError), pantile.open(tmp_path) as db:
+        table = db.open_or_create(NUMBERS)
+        txn = db.begin()
+        txn.insert(table, (1, 1))
+        1 / 0
+    assert time.monotonic() - began < 8
+    with pytest.raises(pantile.Closed):
+        db.begin()
+    # The transaction is there, so the database is; with it, the database goes.
+    with pytest.raises(pantile.AlreadyOpen):
+        pantile.open(tmp_path)
+    txn.commit()
+    with pytest.raises(ZeroDivisionError), pantile.open(tmp_path) as db, db.read() as txn:
+        assert txn.count(db.table("numbers")) == 1
+        1 / 0
+    pantile.open(tmp_path).close()
+
+
+def test_a_database_that_could_not_be_closed_in_order_is_closed(tmp_path):
+    db = pantile.open(tmp_path / "db")
+    table = db.open_or_create(NUMBERS)
+    db.run(lambda txn: txn.insert(table, (1, 1)))
+    # To be closed in order, it must be where it was.
+    (tmp_path / "db").rename(tmp_path / "moved")
+    (tmp_path / "db").mkdir()
+    with pytest.raises(pantile.Error):
+        db.close()
+    with pantile.open(tmp_path / "moved") as again, again.read() as txn:
+        assert txn.count(again.table("numbers")) == 1
+    db.close()
+    with pytest.raises(pantile.Closed):
+        db.begin()
+
+
+def test_a_database_with_a_transaction_stays_open(db, numbers):
+    with db.transaction() as txn:
+        txn.update(numbers, 1, n=3)
+        with pytest.raises(pantile.Error, match="10"):
+            db.close()
+        txn.update(numbers, 2, n=3)
+    with db.read() as txn:
+        assert [row["n"] for row in txn.get_many(numbers, [1, 2])] == [3, 3]
 
 
 def test_a_dropped_transaction_is_rolled_back(db, numbers):

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 
 use gluesql_core::chrono::{NaiveDateTime, Utc};
 use gluesql_core::data::{Key, Schema, SchemaIndex, Value};
+use gluesql_core::error::Error;
 use pantile::{Database, Index, IndexDef, Range, Row, Table, TableDef, Transaction, Type};
 use serde::{Deserialize, Serialize};
 
@@ -124,8 +125,13 @@ impl Stored {
         Some(self.indexes[at])
     }
 
-    /// Renames the table; its rows and entries stay where they are.
+    /// Renames the table; its rows and entries stay where they are. Saving would replace a table that has the name, and
+    /// nothing could find its rows again.
     pub fn rename(mut self, tables: &Tables, txn: &mut Transaction, name: &str) -> Outcome<()> {
+        if name != self.schema.table_name && Self::load(tables, txn, name)?.is_some() {
+            let taken = format!("there is already a table {name:?}; nothing was changed");
+            return Err(Error::StorageMsg(taken).into());
+        }
         txn.delete(&tables.schemas, &[self.schema.table_name.as_str().into()])?;
         name.clone_into(&mut self.schema.table_name);
         self.save(tables, txn)

@@ -182,6 +182,19 @@ fn a_statement_that_fails_has_changed_nothing() {
     assert!(error(&mut sql, "BEGIN").contains("a transaction runs"));
 }
 
+#[test]
+fn a_table_is_not_renamed_over_another() {
+    let mut sql = session(&in_memory());
+    run(&mut sql, "CREATE TABLE a (id INTEGER); CREATE TABLE b (id INTEGER);");
+    run(&mut sql, "INSERT INTO a VALUES (1); INSERT INTO b VALUES (2);");
+    let message = error(&mut sql, "ALTER TABLE a RENAME TO b");
+    assert!(message.contains("there is already a table \"b\"; nothing was changed"), "{message}");
+    assert_eq!(rows(&mut sql, "SELECT id FROM a"), ["1"]);
+    assert_eq!(rows(&mut sql, "SELECT id FROM b"), ["2"]);
+    run(&mut sql, "ALTER TABLE a RENAME TO a; ALTER TABLE a RENAME TO c;");
+    assert_eq!(rows(&mut sql, "SELECT id FROM c"), ["1"]);
+}
+
 /// The rows that each comparison finds with an index are those that it finds without.
 #[test]
 fn an_index_compares_as_sql_does() {

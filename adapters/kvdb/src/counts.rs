@@ -43,9 +43,10 @@ impl Counts {
     }
 
     pub fn take(&self, kind: IoStatsKind) -> IoStats {
-        let overall = self.overall();
-        let IoStatsKind::SincePrevious = kind else { return overall };
+        let IoStatsKind::SincePrevious = kind else { return self.overall() };
+        // Before counting: what another thread counts meanwhile and leaves here would be more than this one's.
         let mut previous = self.previous.lock().unwrap_or_else(PoisonError::into_inner);
+        let overall = self.overall();
         let started = previous.started + previous.span;
         let since = IoStats {
             transactions: overall.transactions - previous.transactions,

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use kvdb::{DBTransaction, KeyValueDB};
+use kvdb::{DBTransaction, IoStatsKind, KeyValueDB};
 use kvdb_shared_tests as shared;
 use pantile::{Database, MediumKind, Options};
 use pantile_kvdb::{MAX_KEY, PantileKv};
@@ -142,5 +142,24 @@ fn threads_write_and_meet() -> io::Result<()> {
         }
     });
     assert_eq!(keys(&store, 0).len(), 201);
+    Ok(())
+}
+
+#[test]
+fn threads_that_ask_for_counts_share_what_was_counted() -> io::Result<()> {
+    let store = store(1);
+    let counted: u64 = std::thread::scope(|scope| {
+        let count = || {
+            let mut counted = 0;
+            for _ in 0..20_000 {
+                store.get(0, b"").expect("a read");
+                counted += store.io_stats(IoStatsKind::SincePrevious).reads;
+            }
+            counted
+        };
+        let threads: Vec<_> = (0..4).map(|_| scope.spawn(count)).collect();
+        threads.into_iter().map(|thread| thread.join().expect("no panic")).sum()
+    });
+    assert_eq!(counted, 80_000);
     Ok(())
 }

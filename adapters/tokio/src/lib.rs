@@ -50,7 +50,7 @@ use std::sync::Arc;
 
 use pantile::{Database, Error, InFlight, Result, Transaction, TransactionError, TransactionOptions};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::task::spawn_blocking;
+use tokio::task::{JoinHandle, spawn_blocking};
 
 pub use stream::RowStream;
 
@@ -185,8 +185,19 @@ impl AsyncDatabase {
     }
 }
 
+/// Work on a blocking thread. Where tokio has no thread for it yet, and it is dropped, it never begins. Aborting leaves
+/// what has begun.
+struct OnThread<T>(JoinHandle<T>);
+
+impl<T> Drop for OnThread<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
 async fn on_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
-    match spawn_blocking(work).await {
+    let mut work = OnThread(spawn_blocking(work));
+    match (&mut work.0).await {
         Ok(value) => Ok(value),
         Err(ended) if ended.is_panic() => resume_unwind(ended.into_panic()),
         Err(_) => Err(Error::Closed),

@@ -135,6 +135,29 @@ fn a_dropped_call_never_began_or_ends_whole() {
     });
 }
 
+/// The thread is one of tokio's here, which other work has.
+#[test]
+fn a_call_that_is_dropped_before_tokio_has_a_thread_never_begins() {
+    run_case("no thread", || {
+        let runtime = tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).build();
+        runtime.expect("a runtime").block_on(async {
+            let db = AsyncDatabase::new(in_memory());
+            let table = table_of(db.database());
+            let (go, gate) = std::sync::mpsc::channel::<()>();
+            let other = tokio::task::spawn_blocking(move || gate.recv());
+            let waiting = tokio::spawn(insert(db.clone(), table.clone(), 1));
+            tokio::task::yield_now().await;
+            waiting.abort();
+            assert!(waiting.await.is_err_and(|ended| ended.is_cancelled()));
+            go.send(()).expect("it waits");
+            other.await.expect("no panic").expect("it may go on");
+            // Comes after both.
+            db.call(|_| ()).await.expect("a call");
+            assert_eq!(ids(db.database(), &table), []);
+        });
+    });
+}
+
 /// With one thread: a stream that held it would keep the writers between its rows waiting for ever.
 #[test]
 fn a_stream_reads_one_state_and_leaves_the_thread_to_others() {

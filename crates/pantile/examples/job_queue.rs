@@ -10,7 +10,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use pantile::{
     Database, Index, IndexDef, Isolation, Range, Result, Table, TableDef, TransactionOptions, Type,
@@ -25,7 +25,6 @@ struct Queue {
     jobs: Table,
     by_due: Index,
     dead: Table,
-    started: Instant,
 }
 
 impl Queue {
@@ -33,7 +32,7 @@ impl Queue {
         let jobs = db.open_or_create(
             TableDef::new("jobs")
                 .column("id", Type::U64)
-                .column("due", Type::U64) // milliseconds
+                .column("due", Type::U64) // milliseconds since 1970
                 .column("tries", Type::U32)
                 .column("task", Type::String(200))
                 .primary_key(["id"])
@@ -41,17 +40,20 @@ impl Queue {
         )?;
         let dead = TableDef::new("dead").column("id", Type::U64).column("task", Type::String(200));
         let dead = db.open_or_create(dead.primary_key(["id"]))?;
-        Ok(Self { by_due: jobs.index("by_due")?, db, jobs, dead, started: Instant::now() })
+        Ok(Self { by_due: jobs.index("by_due")?, db, jobs, dead })
     }
 
-    fn now(&self) -> u64 {
-        self.started.elapsed().as_millis() as u64
+    /// By the clock of the system: due times are stored, and must mean the same when the process
+    /// has started again. A clock that is set back makes jobs wait longer, and loses none.
+    fn now() -> u64 {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("the clock shows a time after 1970");
+        since.as_millis() as u64
     }
 
     /// Takes the job that has been due for longest. Jobs that other workers are
     /// just taking are skipped, so workers do not wait for each other.
     fn take(&self) -> Result<Option<(u64, u32, String)>> {
-        let now = self.now();
+        let now = Self::now();
         let until = [now.into()];
         self.db.run_with(TransactionOptions::new().isolation(Isolation::ReadCommitted), |txn| {
             let due = Range::all().to(std::ops::Bound::Included(&until));
@@ -73,7 +75,7 @@ impl Queue {
     fn failed(&self, id: u64, tries: u32, task: &str) -> Result<()> {
         self.db.run(|txn| {
             if tries < TRIES {
-                let due = self.now() + 10 * u64::from(tries);
+                let due = Self::now() + 10 * u64::from(tries);
                 return txn.update(&self.jobs, &[id.into()], &[(1, due.into())]).map(|_| ());
             }
             txn.delete(&self.jobs, &[id.into()])?;
@@ -96,8 +98,19 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
         })
     })?;
 
-    // This worker takes a job and dies with it.
+    // This worker takes a job and dies with it, and its process does.
+    let before = Queue::now();
     let abandoned = queue.take()?.expect("a job is due").0;
+    drop(queue);
+
+    // The next process finds the lease as it was.
+    let queue = Queue::open(Database::open(dir.path())?)?;
+    let lease = {
+        let txn = queue.db.begin_read()?;
+        let job = txn.get(&queue.jobs, &[abandoned.into()])?.expect("it is not done");
+        job.get::<u64>("due")?
+    };
+    assert!((before + LEASE..=Queue::now() + LEASE).contains(&lease), "it has not been renewed");
     let done: Vec<AtomicU32> = (0..JOBS).map(|_| AtomicU32::new(0)).collect();
     let work = || -> Result<()> {
         while !queue.is_empty()? {
