@@ -122,7 +122,7 @@ namespace
       return code == PANTILE_OK ? 0 : engine_failed();
     }
 
-    /* The engine calls tables t17, t17: values out of line, t17 (dropped). */
+    /* The engine calls tables t17, t17: values out of line, t17, table 40 (dropped). */
     Place of(const char *engine_name) const
     {
       if (engine_name[0] != 't' || !my_isdigit(&my_charset_latin1, engine_name[1]))

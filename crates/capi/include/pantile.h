@@ -741,11 +741,15 @@ int pantile_open_read_only(const char *path,
 // Closes a database: waits for transactions that are open, makes everything durable, and lets other processes open it.
 // Handles of tables and indexes are still to be freed, and of no other use.
 //
-// If it fails, with `PANTILE_BUSY` for example because a transaction did not end, the database is as open as before.
+// If it fails with `PANTILE_BUSY`, because a transaction did not end, the database is as open as before. After any other
+// error of the database it is closed, but its last state could not be recorded: nothing that was acknowledged as durable
+// is lost, and the next opening takes longer. `db` is then still to be given to `pantile_release`, which lets the
+// directory be opened again.
 int pantile_close(struct pantile_db *db);
 
-// Lets go of a database without waiting. It stays open as long as transactions, tables or indexes of it are not freed.
-// What has been acknowledged is as safe as after closing.
+// Lets go of a database without waiting for transactions. It stays open as long as transactions of it are not freed, or
+// commits are in flight; tables and indexes do not keep it open. If there are none it is closed by this call, which may
+// take a second. What has been acknowledged is as safe as after closing.
 void pantile_release(struct pantile_db *db);
 
 // Creates a table. It is durable when the call returns. `out` may be NULL; the handle is freed by `pantile_table_free`.

@@ -130,7 +130,10 @@ fn open(
 /// Closes a database: waits for transactions that are open, makes everything durable, and lets other processes open it.
 /// Handles of tables and indexes are still to be freed, and of no other use.
 ///
-/// If it fails, with `PANTILE_BUSY` for example because a transaction did not end, the database is as open as before.
+/// If it fails with `PANTILE_BUSY`, because a transaction did not end, the database is as open as before. After any other
+/// error of the database it is closed, but its last state could not be recorded: nothing that was acknowledged as durable
+/// is lost, and the next opening takes longer. `db` is then still to be given to `pantile_release`, which lets the
+/// directory be opened again.
 #[unsafe(no_mangle)]
 pub extern "C" fn pantile_close(db: *mut pantile_db) -> c_int {
     call(|| {
@@ -140,8 +143,9 @@ pub extern "C" fn pantile_close(db: *mut pantile_db) -> c_int {
     })
 }
 
-/// Lets go of a database without waiting. It stays open as long as transactions, tables or indexes of it are not freed.
-/// What has been acknowledged is as safe as after closing.
+/// Lets go of a database without waiting for transactions. It stays open as long as transactions of it are not freed, or
+/// commits are in flight; tables and indexes do not keep it open. If there are none it is closed by this call, which may
+/// take a second. What has been acknowledged is as safe as after closing.
 #[unsafe(no_mangle)]
 pub extern "C" fn pantile_release(db: *mut pantile_db) {
     free(db);

@@ -91,6 +91,8 @@ pub(crate) struct SlotState {
     pub(crate) reads_only: AtomicBool,
     /// The transaction reads no more; it may yet publish.
     pub(crate) reads_nothing: AtomicBool,
+    /// The transaction is prepared, and stays as it is until somebody decides.
+    pub(crate) prepared: AtomicBool,
     /// Odd while the transaction looks at versions that it may not see.
     pub(crate) pin: AtomicU64,
     /// The transaction is to end, and has not noticed or not ended yet.
@@ -166,6 +168,7 @@ impl Registry {
                 by_statement: AtomicBool::new(false),
                 reads_only: AtomicBool::new(false),
                 reads_nothing: AtomicBool::new(false),
+                prepared: AtomicBool::new(false),
                 pin: AtomicU64::new(0),
                 ending: AtomicBool::new(false),
                 appending: AtomicU32::new(IDLE),
@@ -240,6 +243,9 @@ impl Registry {
         if state.reads_nothing.load(Ordering::Relaxed) {
             state.reads_nothing.store(false, Ordering::Relaxed);
         }
+        if state.prepared.load(Ordering::Relaxed) {
+            state.prepared.store(false, Ordering::Relaxed);
+        }
         if how == Begin::WriterAtBegin {
             state.pending.store(ts.get(), Ordering::SeqCst);
         }
@@ -267,6 +273,38 @@ impl Registry {
     /// yet commit as a late writer.
     pub fn reads_no_more(&self, slot: Slot) {
         self.slots[slot.index()].reads_nothing.store(true, Ordering::SeqCst);
+    }
+
+    /// The transaction will publish exactly at `ts`, if it does: no lower than it has announced.
+    /// From now on it is so listed as undecided, and readers below do not wait for it.
+    pub fn settle_at(&self, slot: Slot, ts: Timestamp) {
+        debug_assert!(self.pending(slot) <= ts);
+        self.slots[slot.index()].pending.store(ts.get(), Ordering::SeqCst);
+    }
+
+    /// The transaction is prepared: it commits or rolls back when it is told to, perhaps never.
+    /// Wakes those that wait for it because they thought that it was about to commit.
+    pub fn set_prepared(&self, slot: Slot) {
+        self.slots[slot.index()].prepared.store(true, Ordering::SeqCst);
+        self.wake(slot);
+    }
+
+    /// The transaction, which was prepared, is about to commit.
+    pub fn set_told_to_commit(&self, slot: Slot) {
+        self.slots[slot.index()].prepared.store(false, Ordering::SeqCst);
+    }
+
+    /// Whether some transaction is prepared.
+    pub fn has_prepared(&self) -> bool {
+        let is_prepared = |state: &SlotState| {
+            state.prepared.load(Ordering::Relaxed) && state.active.load(Ordering::Relaxed) != FREE
+        };
+        self.slots_used().iter().any(is_prepared)
+    }
+
+    /// Whether the slot's transaction is prepared.
+    pub fn is_prepared(&self, slot: Slot) -> bool {
+        self.slots[slot.index()].prepared.load(Ordering::SeqCst)
     }
 
     /// [`Registry::begin`], which takes one of the first `slots`, and waits for it at
@@ -439,7 +477,7 @@ impl Registry {
     /// Ends the transaction, after its last publication.
     pub fn release(&self, slot: Slot) {
         let state = &self.slots[slot.index()];
-        state.appending.store(IDLE, Ordering::Relaxed);
+        state.appending.store(IDLE, Ordering::Release);
         state.pending.store(u64::MAX, Ordering::Release);
         state.active.store(FREE, Ordering::Release);
         self.wake(slot);

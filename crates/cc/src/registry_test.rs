@@ -98,6 +98,30 @@ fn a_safe_snapshot_beside_one_that_begins_shows_what_was_acknowledged() {
     }
 }
 
+/// A prepared transaction whose commit failed stays for any time, and nobody waits for it: when it
+/// tries again, it appends later.
+#[test]
+fn a_commit_that_is_withdrawn_is_not_under_way() {
+    let registry = Registry::new(manual_clock(SKEW));
+    let (writer, _) = registry.begin(Begin::LateWriter).expect("a slot");
+    registry.set_committing(writer);
+    let commits = registry.commits_under_way();
+    assert!(!registry.are_over(&commits));
+    registry.withdraw_commit(writer);
+    assert!(registry.are_over(&commits));
+    assert!(registry.are_over(&registry.commits_under_way()));
+    // A serializable one keeps its bound.
+    registry.set_deciding(writer);
+    registry.set_moving(writer);
+    let commits = registry.commits_under_way();
+    assert!(!registry.are_over(&commits));
+    registry.set_prepared(writer);
+    assert!(registry.are_over(&commits));
+    assert!(registry.are_over(&registry.commits_under_way()));
+    registry.set_told_to_commit(writer);
+    assert!(!registry.are_over(&registry.commits_under_way()));
+}
+
 /// A reader whose clock is ahead finds no writer. The one that begins behind its look, on a
 /// clock that is behind, must not write where the reader has read (I-33).
 #[test]

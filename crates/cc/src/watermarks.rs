@@ -29,6 +29,13 @@ const NAP: Duration = Duration::from_micros(50);
 /// As many slots may ever have been used at once for a look at all of them to be short.
 const FEW_SLOTS: usize = 32;
 
+impl SlotState {
+    /// Whether the slot's transaction may have appended what it has not published yet.
+    fn may_have_appended(&self) -> bool {
+        self.appending.load(Ordering::SeqCst) != IDLE && !self.prepared.load(Ordering::SeqCst)
+    }
+}
+
 impl Registry {
     /// The watermark as last computed. Every running or future transaction
     /// reads just below this timestamp or above it (I-4), so a version is
@@ -146,11 +153,11 @@ impl Registry {
     }
 
     /// The transactions at or below `ts` that may yet commit. All of them write
-    /// at the timestamp at which they began, or at one that they will draw above
-    /// the present, as late writers do. `ts` must be in the past. All other
+    /// at the timestamp at which they began, at the one at which they were prepared, or at one that
+    /// they will draw above the present, as late writers do. `ts` must be in the past. All other
     /// transactions at or below `ts` have ended, once those that were
     /// committing at `ts` or later have. Returns `None` if a transaction is
-    /// just beginning.
+    /// just beginning. To be called after [`Registry::are_over`] has said that.
     pub fn undecided(&self, ts: Timestamp) -> Option<Vec<Timestamp>> {
         fence(Ordering::SeqCst);
         let mut undecided = Vec::new();
@@ -169,20 +176,24 @@ impl Registry {
     }
 
     /// The transactions that are committing or copying now. Other transactions
-    /// append later.
+    /// append later, and so do those that are prepared.
     pub fn commits_under_way(&self) -> CommitsUnderWay {
         fence(Ordering::SeqCst);
         let slots = self.slots_used().iter().enumerate();
-        let committing = slots.filter(|(_, state)| state.appending.load(Ordering::SeqCst) != IDLE);
+        let committing = slots.filter(|(_, state)| state.may_have_appended());
         let by_slot = committing.map(|(n, state)| (n, state.active.load(Ordering::SeqCst)));
         // Otherwise a commit that ended in between would be waited for until
         // its slot happens to be in use when someone asks.
         CommitsUnderWay(by_slot.filter(|(_, active)| *active != FREE).collect())
     }
 
-    /// Whether all of them have ended.
+    /// Whether all of them have ended, or have given up: one that has been prepared, or whose commit
+    /// failed while it stays so, appends when it is told to commit.
     pub fn are_over(&self, commits: &CommitsUnderWay) -> bool {
-        commits.0.iter().all(|&(n, active)| self.slots[n].active.load(Ordering::SeqCst) != active)
+        commits.0.iter().all(|&(n, active)| {
+            let state = &self.slots[n];
+            state.active.load(Ordering::SeqCst) != active || !state.may_have_appended()
+        })
     }
 
     /// The smallest value of `of` over all slots in use, and of the time before

@@ -74,13 +74,14 @@ impl<'t, L: Layout> Leaves<'t, L> {
     /// Adds an entry. Returns false if it is not above the last one.
     fn push(&mut self, key: &[u64], value: u64) -> bool {
         assert!(self.tree.layout.accepts(key.len()), "a key has {} words", key.len());
+        assert!(self.tree.layout.holds(key, value), "the second word of a key is not its value");
         let len = self.pending.len();
         if len > 0 && self.pending.key(len - 1) >= key {
             return false;
         }
         self.pending.push(key, value);
         let (low, high) = (self.low.as_deref(), Some(key));
-        let content = Content { entries: &self.pending, range: 0..len + 1, low, high };
+        let content = Content { entries: &self.pending, range: 0..len + 1, is_leaf: true, low, high };
         if len > 0 && self.tree.layout.cost(&content) > self.budget {
             self.pending.remove(len);
             let high = separator(self.pending.key(len - 1), key).to_vec();
@@ -99,7 +100,7 @@ impl<'t, L: Layout> Leaves<'t, L> {
     fn end(&mut self, high: Option<Vec<u64>>) {
         let last = self.pending.len().saturating_sub(1);
         let (low, end) = (self.low.as_deref(), high.as_deref());
-        let content = Content { entries: &self.pending, range: 0..last + 1, low, high: end };
+        let content = Content { entries: &self.pending, range: 0..last + 1, is_leaf: true, low, high: end };
         // The fence may be far from the entries.
         if last > 0 && self.tree.layout.cost(&content) > self.budget {
             let (key, value) = (self.pending.key(last).to_vec(), self.pending.value(last));
@@ -129,7 +130,7 @@ impl<'t, L: Layout> Leaves<'t, L> {
         let leaf = self.new_leaf();
         let range = 0..self.pending.len();
         let (low, end) = (self.low.as_deref(), high.as_deref());
-        let content = Content { entries: &self.pending, range, low, high: end };
+        let content = Content { entries: &self.pending, range, is_leaf: true, low, high: end };
         self.tree.layout.store(leaf, &content);
         leaf.set_tree(self.tree.id);
         self.finished.push((self.low.take().unwrap_or_default(), leaf.addr()));

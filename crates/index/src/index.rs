@@ -1,4 +1,4 @@
-//! The index that other crates use: one interface over two layouts.
+//! The index that other crates use: one interface over three layouts.
 
 use std::fmt;
 use std::ops::Bound;
@@ -10,6 +10,7 @@ use crate::bulk::{Parts, Unsorted};
 use crate::finger::Finger;
 use crate::layout::Layout;
 use crate::narrow::Narrow;
+use crate::pairs::Pairs;
 use crate::scan::Scan;
 use crate::tree::{Insert, Tree};
 use crate::wide::{MAX_KEY_WORDS, Wide};
@@ -21,14 +22,44 @@ pub struct Index(AnyTree);
 
 enum AnyTree {
     Narrow(Tree<Narrow>),
+    Pairs(Tree<Pairs>),
     Wide(Tree<Wide>),
 }
 
-/// Calls the same method on the tree of either layout.
+/// The keys that an index is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum KeyForm {
+    /// Of up to this many words, from one to [`Index::MAX_KEY_WORDS`]. If that is one, every key has
+    /// exactly one word.
+    UpTo(usize),
+    /// Of exactly two words, of which the second is the value.
+    Pairs,
+}
+
+impl KeyForm {
+    /// Whether an entry is one of these.
+    pub fn has(self, key: &[u64], value: u64) -> bool {
+        match self {
+            Self::UpTo(1) => key.len() == 1,
+            Self::UpTo(words) => (1..=words).contains(&key.len()),
+            Self::Pairs => key.len() == 2 && key[1] == value,
+        }
+    }
+}
+
+/// Up to this many words.
+impl From<usize> for KeyForm {
+    fn from(words: usize) -> Self {
+        Self::UpTo(words)
+    }
+}
+
+/// Calls the same method on the tree of any layout.
 macro_rules! dispatch {
     ($index:expr, $tree:ident => $call:expr) => {
         match &$index.0 {
             AnyTree::Narrow($tree) => $call,
+            AnyTree::Pairs($tree) => $call,
             AnyTree::Wide($tree) => $call,
         }
     };
@@ -38,16 +69,15 @@ impl Index {
     /// The longest key an index can hold, in words.
     pub const MAX_KEY_WORDS: usize = MAX_KEY_WORDS;
 
-    /// An empty index for keys of up to `max_key_words` words. If that is one,
-    /// every key has exactly one word.
+    /// An empty index for such keys; a number stands for [`KeyForm::UpTo`].
     ///
     /// # Panics
-    /// If `max_key_words` is not in `1..=`[`Index::MAX_KEY_WORDS`].
-    pub fn new(max_key_words: usize, arena: &Arc<NodeArena>) -> Self {
-        check_max_key_words(max_key_words);
-        Self(match max_key_words {
-            1 => AnyTree::Narrow(Tree::new(Narrow, arena)),
-            _ => AnyTree::Wide(Tree::new(Wide::new(max_key_words), arena)),
+    /// If that number is not in `1..=`[`Index::MAX_KEY_WORDS`].
+    pub fn new(keys: impl Into<KeyForm>, arena: &Arc<NodeArena>) -> Self {
+        Self(match checked(keys) {
+            KeyForm::UpTo(1) => AnyTree::Narrow(Tree::new(Narrow, arena)),
+            KeyForm::UpTo(words) => AnyTree::Wide(Tree::new(Wide::new(words), arena)),
+            KeyForm::Pairs => AnyTree::Pairs(Tree::new(Pairs, arena)),
         })
     }
 
@@ -58,17 +88,17 @@ impl Index {
     /// If the entries are not in order.
     ///
     /// # Panics
-    /// If a key length is invalid, as in [`Index::new`] and [`Index::insert`].
+    /// If a key is none of these, as in [`Index::new`] and [`Index::insert`].
     pub fn bulk_load<K: AsRef<[u64]>>(
-        max_key_words: usize,
+        keys: impl Into<KeyForm>,
         arena: &Arc<NodeArena>,
         entries: impl IntoIterator<Item = (K, u64)>,
         fill: f64,
     ) -> Result<Self, Unsorted> {
-        check_max_key_words(max_key_words);
-        Ok(Self(match max_key_words {
-            1 => AnyTree::Narrow(Tree::bulk_load(Narrow, arena, entries, fill)?),
-            _ => AnyTree::Wide(Tree::bulk_load(Wide::new(max_key_words), arena, entries, fill)?),
+        Ok(Self(match checked(keys) {
+            KeyForm::UpTo(1) => AnyTree::Narrow(Tree::bulk_load(Narrow, arena, entries, fill)?),
+            KeyForm::UpTo(words) => AnyTree::Wide(Tree::bulk_load(Wide::new(words), arena, entries, fill)?),
+            KeyForm::Pairs => AnyTree::Pairs(Tree::bulk_load(Pairs, arena, entries, fill)?),
         }))
     }
 
@@ -78,16 +108,18 @@ impl Index {
     /// # Panics
     /// As [`Index::bulk_load`].
     pub fn bulk_load_parts(
-        max_key_words: usize,
+        keys: impl Into<KeyForm>,
         arena: &Arc<NodeArena>,
         parts: &impl Parts,
         threads: usize,
         fill: f64,
     ) -> Option<Self> {
-        check_max_key_words(max_key_words);
-        Some(Self(match max_key_words {
-            1 => AnyTree::Narrow(Tree::bulk_load_parts(Narrow, arena, parts, threads, fill)?),
-            _ => AnyTree::Wide(Tree::bulk_load_parts(Wide::new(max_key_words), arena, parts, threads, fill)?),
+        Some(Self(match checked(keys) {
+            KeyForm::UpTo(1) => AnyTree::Narrow(Tree::bulk_load_parts(Narrow, arena, parts, threads, fill)?),
+            KeyForm::UpTo(words) => {
+                AnyTree::Wide(Tree::bulk_load_parts(Wide::new(words), arena, parts, threads, fill)?)
+            }
+            KeyForm::Pairs => AnyTree::Pairs(Tree::bulk_load_parts(Pairs, arena, parts, threads, fill)?),
         }))
     }
 
@@ -98,7 +130,7 @@ impl Index {
     /// timestamp is forbidden. Lookup and mark are one atomic step.
     ///
     /// # Panics
-    /// If `key` has no words or more than the index takes.
+    /// If the index is not for such a key ([`KeyForm`]).
     #[inline]
     pub fn get(&self, key: &[u64], mark: Option<u64>) -> Option<u64> {
         dispatch!(self, tree => { check_key(tree, key); tree.get(key, mark) })
@@ -127,7 +159,7 @@ impl Index {
     /// found the key absent.
     ///
     /// # Panics
-    /// If `key` has no words or more than the index takes.
+    /// If the index is not for such a key ([`KeyForm`]).
     #[inline]
     pub fn insert(&self, key: &[u64], value: u64, ts: u64) -> Insert {
         self.insert_near(&Finger::default(), key, value, ts)
@@ -140,14 +172,30 @@ impl Index {
     /// As [`Index::insert`].
     #[inline]
     pub fn insert_near(&self, finger: &Finger, key: &[u64], value: u64, ts: u64) -> Insert {
-        dispatch!(self, tree => { check_key(tree, key); tree.insert(key, value, ts, finger) })
+        dispatch!(self, tree => {
+            check_key(tree, key);
+            assert!(tree.layout.holds(key, value), "the second word of a key is not its value");
+            tree.insert(key, value, ts, finger)
+        })
+    }
+
+    /// Puts a finger where each of some keys is to be inserted. The cache misses of their descents
+    /// overlap. Of keys that belong into the same leaf, only the first finds its finger right.
+    ///
+    /// # Panics
+    /// As [`Index::get`], and if there are not as many fingers as keys.
+    pub fn put_fingers(&self, keys: &[&[u64]], fingers: &[Finger]) {
+        dispatch!(self, tree => {
+            keys.iter().for_each(|key| check_key(tree, key));
+            tree.put_fingers(keys, fingers);
+        });
     }
 
     /// Whether [`Index::insert_near`] would need no descent, unless the leaf of the finger is full
     /// or changes first.
     ///
     /// # Panics
-    /// If `key` has no words or more than the index takes.
+    /// If the index is not for such a key ([`KeyForm`]).
     #[inline]
     pub fn is_near(&self, finger: &Finger, key: &[u64]) -> bool {
         dispatch!(self, tree => { check_key(tree, key); tree.at_finger(finger, key).is_some() })
@@ -157,7 +205,7 @@ impl Index {
     /// was entered, none has a newer timestamp.
     ///
     /// # Panics
-    /// If `key` has no words or more than the index takes.
+    /// If the index is not for such a key ([`KeyForm`]).
     pub fn mark(&self, key: &[u64]) -> u64 {
         dispatch!(self, tree => { check_key(tree, key); tree.mark(key) })
     }
@@ -167,7 +215,7 @@ impl Index {
     /// what that returns.
     ///
     /// # Panics
-    /// If `key` has no words or more than the index takes.
+    /// If the index is not for such a key ([`KeyForm`]).
     #[inline]
     pub fn remove(&self, key: &[u64], value: u64, floor: impl Fn() -> u64) -> bool {
         dispatch!(self, tree => { check_key(tree, key); tree.remove(key, value, floor) })
@@ -213,14 +261,19 @@ impl fmt::Debug for Index {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let layout = match &self.0 {
             AnyTree::Narrow(_) => "narrow",
+            AnyTree::Pairs(_) => "pairs",
             AnyTree::Wide(_) => "wide",
         };
         f.debug_struct("Index").field("layout", &layout).field("bytes", &self.bytes()).finish()
     }
 }
 
-fn check_max_key_words(words: usize) {
-    assert!((1..=MAX_KEY_WORDS).contains(&words), "an index cannot hold keys of {words} words");
+fn checked(keys: impl Into<KeyForm>) -> KeyForm {
+    let keys = keys.into();
+    if let KeyForm::UpTo(words) = keys {
+        assert!((1..=MAX_KEY_WORDS).contains(&words), "an index cannot hold keys of {words} words");
+    }
+    keys
 }
 
 #[inline(always)]

@@ -35,6 +35,7 @@ impl Slot {
 pub(crate) struct Content<'a> {
     pub(crate) entries: &'a Batch,
     pub(crate) range: Range<usize>,
+    pub(crate) is_leaf: bool,
     pub(crate) low: Option<&'a [u64]>,
     pub(crate) high: Option<&'a [u64]>,
 }
@@ -42,7 +43,7 @@ pub(crate) struct Content<'a> {
 impl<'a> Content<'a> {
     /// The new content of an inner node.
     pub(crate) fn inner(entries: &'a Batch, range: Range<usize>) -> Self {
-        Self { entries, range, low: None, high: None }
+        Self { entries, range, is_leaf: false, low: None, high: None }
     }
 
     /// The fence on one side.
@@ -69,6 +70,12 @@ pub(crate) trait Layout: Copy + Send + Sync + 'static {
 
     /// Whether a key of this many words can be stored.
     fn accepts(&self, key_words: usize) -> bool;
+
+    /// Whether an entry of these can be stored.
+    #[inline(always)]
+    fn holds(&self, _key: &[u64], _value: u64) -> bool {
+        true
+    }
 
     /// Prefetches the lines of the node at `addr` that a search reads.
     fn prefetch(&self, addr: usize);

@@ -11,7 +11,8 @@
 //!
 //! A key is a non-empty slice of `u64` words. Keys are compared word by word,
 //! then by length. The caller packs order-preserving bytes into the words,
-//! big-endian. Keys of one word and longer keys have separate node layouts.
+//! big-endian. Keys of one word, keys of two words that end with their value, and all others have
+//! node layouts of their own.
 //!
 //! Every leaf carries a *read mark*: the newest timestamp at which a reader
 //! relied on a gap in the leaf's key range. An insert into that range with an
@@ -61,6 +62,7 @@ mod many;
 mod merge;
 mod narrow;
 mod node;
+mod pairs;
 mod region;
 mod scan;
 mod search;
@@ -72,7 +74,7 @@ pub use arena::NodeArena;
 pub use batch::Batch;
 pub use bulk::{Parts, Unsorted};
 pub use finger::Finger;
-pub use index::Index;
+pub use index::{Index, KeyForm};
 pub use many::SIDE_BY_SIDE;
 pub use scan::{Direction, Scan};
 pub use tree::Insert;

@@ -28,9 +28,10 @@ impl<L: Layout> Tree<L> {
         self.layout.fence(node, side, &mut fence).then_some(fence)
     }
 
-    /// Stores no entries and no fences in a node.
+    /// Stores no entries and no fences in a leaf.
     pub(crate) fn store_empty(&self, node: Node<'_>) {
-        self.layout.store(node, &Content::inner(&self.batch(), 0..0));
+        let content = Content { entries: &self.batch(), range: 0..0, is_leaf: true, low: None, high: None };
+        self.layout.store(node, &content);
     }
 
     /// The total number of entries in the leaves, each leaf counted at its own

@@ -3,6 +3,7 @@
 use std::ops::Bound;
 
 use crate::batch::Batch;
+use crate::finger::Finger;
 use crate::layout::Layout;
 use crate::node::{Node, Side};
 use crate::scan::Scan;
@@ -68,6 +69,23 @@ impl<L: Layout> Tree<L> {
         }
     }
 
+    /// Puts a finger where each key belongs, found side by side, and brings in the leaves there. A finger
+    /// stays as it was if a writer gets in the way.
+    pub(crate) fn put_fingers(&self, keys: &[&[u64]], fingers: &[Finger]) {
+        assert_eq!(keys.len(), fingers.len(), "a finger for each key");
+        let others: [usize; SIDE_BY_SIDE] = std::array::from_fn(|i| i);
+        for (keys, fingers) in keys.chunks(SIDE_BY_SIDE).zip(fingers.chunks(SIDE_BY_SIDE)) {
+            let (mut leaves, mut versions) = ([self.root(); SIDE_BY_SIDE], [STOPPED; SIDE_BY_SIDE]);
+            self.descend_together(keys, &others[..keys.len()], &mut leaves, &mut versions);
+            for ((finger, leaf), version) in fingers.iter().zip(leaves).zip(versions) {
+                if version != STOPPED {
+                    self.layout.prefetch(leaf.words().as_ptr().addr());
+                    self.put_finger(finger, leaf, version);
+                }
+            }
+        }
+    }
+
     /// Appends to `found` the values of the first entries of ranges, found side by side: at most
     /// `most` of a range. None of a leaf that changes meanwhile, nor of a range without a lower bound.
     pub(crate) fn first_values(&self, ranges: &mut [Scan], most: usize, found: &mut Vec<u64>) {
@@ -78,7 +96,7 @@ impl<L: Layout> Tree<L> {
             let mut count = 0;
             for (i, range) in ranges.iter().enumerate() {
                 if let Bound::Included(lower) | Bound::Excluded(lower) = range.lower()
-                    && self.layout.accepts(lower.len())
+                    && !lower.is_empty()
                     && !range.is_finished()
                 {
                     keys[i] = lower;

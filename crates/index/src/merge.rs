@@ -98,7 +98,7 @@ impl<L: Layout> Tree<L> {
         self.layout.load(*pair.right, 0..self.layout.count(*pair.right), &mut entries);
         let (low, high) = (self.fence(*pair.left, Side::Low), self.fence(*pair.right, Side::High));
         let (low, high, range) = (low.as_deref(), high.as_deref(), 0..entries.len());
-        let content = Content { entries: &entries, range, low, high };
+        let content = Content { entries: &entries, range, is_leaf: leaf, low, high };
         let (cost, budget) = (self.layout.cost(&content), self.layout.budget());
         let drained = self.is_drained(*pair.left) || self.is_drained(*pair.right);
         if cost <= budget / 4 * 3 || (drained && cost <= budget) {
@@ -171,7 +171,8 @@ impl<L: Layout> Tree<L> {
             root.set_tree(0);
             self.arena.note_directory(self.directory.clear());
         }
-        self.layout.store(*root, &Content::inner(&entries, 0..entries.len()));
+        let (range, is_leaf) = (0..entries.len(), child.level() == 0);
+        self.layout.store(*root, &Content { entries: &entries, range, is_leaf, low: None, high: None });
         let freed = child.addr();
         child.set_tree(0);
         drop(child);

@@ -50,12 +50,22 @@ pub(crate) fn compare(stored: &[AtomicU64], key: &[u64]) -> Ordering {
     stored.len().cmp(&key.len())
 }
 
+/// Words that are moved at a time: the compiler makes no wider moves of atomic words by itself.
+const AT_A_TIME: usize = 8;
+
 /// Moves all words up by one position. The last is lost, the first is
 /// duplicated.
 #[inline]
 pub(crate) fn shift_up(words: &[AtomicU64]) {
-    for i in (1..words.len()).rev() {
-        words[i].store(words[i - 1].load(Relaxed), Relaxed);
+    let mut rest = words;
+    while let Some((before, [from @ .., to])) = rest.split_last_chunk::<{ AT_A_TIME + 1 }>() {
+        let moved: [u64; AT_A_TIME] = std::array::from_fn(|i| from[i].load(Relaxed));
+        to.store(moved[AT_A_TIME - 1], Relaxed);
+        (1..AT_A_TIME).for_each(|i| from[i].store(moved[i - 1], Relaxed));
+        rest = &words[..before.len() + 1];
+    }
+    for i in (1..rest.len()).rev() {
+        rest[i].store(rest[i - 1].load(Relaxed), Relaxed);
     }
 }
 
@@ -63,8 +73,15 @@ pub(crate) fn shift_up(words: &[AtomicU64]) {
 /// duplicated.
 #[inline]
 pub(crate) fn shift_down(words: &[AtomicU64]) {
-    for i in 1..words.len() {
-        words[i - 1].store(words[i].load(Relaxed), Relaxed);
+    let mut rest = words;
+    while let Some(([to, from @ ..], _)) = rest.split_first_chunk::<{ AT_A_TIME + 1 }>() {
+        let moved: [u64; AT_A_TIME] = std::array::from_fn(|i| from[i].load(Relaxed));
+        to.store(moved[0], Relaxed);
+        (1..AT_A_TIME).for_each(|i| from[i - 1].store(moved[i], Relaxed));
+        rest = &rest[AT_A_TIME..];
+    }
+    for i in 1..rest.len() {
+        rest[i - 1].store(rest[i].load(Relaxed), Relaxed);
     }
 }
 

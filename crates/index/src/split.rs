@@ -32,13 +32,19 @@ struct Halves {
 impl Halves {
     fn left<'a>(&'a self, cut: &'a Cut) -> Content<'a> {
         let high = self.leaf.then_some(cut.separator.as_slice());
-        Content { entries: &self.entries, range: 0..cut.at, low: self.low.as_deref(), high }
+        Content {
+            entries: &self.entries,
+            range: 0..cut.at,
+            is_leaf: self.leaf,
+            low: self.low.as_deref(),
+            high,
+        }
     }
 
     fn right<'a>(&'a self, cut: &'a Cut) -> Content<'a> {
         let low = self.leaf.then_some(cut.separator.as_slice());
         let range = cut.at + usize::from(!self.leaf)..self.entries.len();
-        Content { entries: &self.entries, range, low, high: self.high.as_deref() }
+        Content { entries: &self.entries, range, is_leaf: self.leaf, low, high: self.high.as_deref() }
     }
 }
 

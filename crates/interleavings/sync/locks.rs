@@ -135,6 +135,11 @@ impl<T> RwLock<T> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// As [`RwLock::read`]: the scheduler's lock lets readers pass those who wait to write.
+    pub fn read_recursive(&self) -> RwLockReadGuard<'_, T> {
+        self.read()
+    }
+
     /// Waits for the lock and takes it for writing.
     pub fn write(&self) -> RwLockWriteGuard<'_, T> {
         advance(Duration::ZERO);

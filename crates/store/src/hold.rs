@@ -66,8 +66,11 @@ impl Held {
 
 impl Holds {
     /// What is held. Nothing more is, as long as the guard is there.
+    ///
+    /// Some take the allocator's lock under the guard and some look while they have that lock, so
+    /// nobody who looks may wait for one who only waits to change it.
     pub(crate) fn look(&self) -> RwLockReadGuard<'_, Held> {
-        self.0.read()
+        self.0.read_recursive()
     }
 
     /// Holds every block for a process that is about to scan the medium, and keeps
@@ -134,3 +137,7 @@ impl Holds {
         self.look().holds.iter().map(|hold| hold.reads_at).min()
     }
 }
+
+#[cfg(test)]
+#[path = "hold_test.rs"]
+mod tests;

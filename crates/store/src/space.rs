@@ -296,7 +296,7 @@ impl Store {
                 } else {
                     space.contents_stored += u64::from(block.fill());
                     space.obsolete_bytes += u64::from(block.map.count()) * stride;
-                    space.unfilled_bytes += u64::from(block.slots() - block.fill()) * stride;
+                    space.unfilled_bytes += u64::from(block.slots().saturating_sub(block.fill())) * stride;
                 }
                 match block.state() {
                     BlockState::Open => space.open_blocks += 1,

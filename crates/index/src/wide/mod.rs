@@ -74,7 +74,7 @@ impl Wide {
         entries.insert(pos, key, value);
         let range = 0..entries.len();
         let (few, low, high) = (range.len() <= FEW, low.as_deref(), high.as_deref());
-        let content = Content { entries: &entries, range, low, high };
+        let content = Content { entries: &entries, range, is_leaf: node.level() == 0, low, high };
         let budget = if few { self.budget() } else { self.budget_anew() };
         let fits = self.cost(&content) <= budget;
         if fits {

@@ -5,21 +5,25 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-use crate::common::{Key, Model, as_slice, check, new_index, scan_all, steps};
-use pantile_index::{Batch, Direction, Finger, Index, Insert, NodeArena, Scan};
+use crate::common::{Key, Model, as_slice, check, keys_of, new_index, scan_all, steps};
+use pantile_index::{Batch, Direction, Finger, Index, Insert, KeyForm, NodeArena, Scan};
 use pantile_testkit::{Random, SaysDone, mix};
 
-/// A key of one word, or of three words with a common prefix.
+/// A key of one word, of two that end with the value, or of three words with a common prefix.
 fn key(words: usize, i: u64) -> Key {
-    if words == 1 { vec![mix(i)] } else { vec![i % 3, mix(i), i] }
+    match words {
+        1 => vec![mix(i)],
+        2 => vec![mix(i) % 100, i],
+        _ => vec![i % 3, mix(i), i],
+    }
 }
 
 /// Each thread owns every fourth key and knows exactly which of them are
 /// present.
 #[test]
 fn disjoint_keys_belong_to_their_thread() {
-    for words in [1, 3] {
-        let (index, mut models) = (new_index(words), Vec::new());
+    for words in [1, 2, 3] {
+        let (index, mut models) = (new_index(keys_of(words)), Vec::new());
         thread::scope(|scope| {
             let index = &index;
             let own = |t: u64| move || run_own(index, words, t);
@@ -37,7 +41,7 @@ fn run_own(index: &Index, words: usize, thread: u64) -> Model {
             let key = key(words, rng.below(3000) * 4 + thread);
             let present = model.get(&key).copied();
             assert_eq!(index.get(&key, None), present);
-            let value = rng.word();
+            let value = if words == 2 { key[1] } else { rng.word() };
             if rng.below(10) < round {
                 let wanted = present.map_or(Insert::Inserted, Insert::Exists);
                 assert_eq!(index.insert_near(&finger, &key, value, 0), wanted);
@@ -55,8 +59,8 @@ fn run_own(index: &Index, words: usize, thread: u64) -> Model {
 /// counted, and the counts must add up.
 #[test]
 fn overlapping_keys_add_up() {
-    for words in [1, 3] {
-        let (index, balance) = (new_index(words), AtomicU64::new(0));
+    for words in [1, 2, 3] {
+        let (index, balance) = (new_index(keys_of(words)), AtomicU64::new(0));
         thread::scope(|scope| {
             for t in 0..4 {
                 let (index, balance) = (&index, &balance);
@@ -82,11 +86,13 @@ fn overlapping_keys_add_up() {
 /// once, while their neighbours are inserted and removed.
 #[test]
 fn what_stays_is_always_found() {
-    for words in [1, 3] {
-        let (index, stop) = (new_index(words), AtomicBool::new(false));
+    for words in [1, 2, 3] {
+        let (index, stop) = (new_index(keys_of(words)), AtomicBool::new(false));
         let n = steps(4000) as u64;
-        let make = |i: u64| {
-            if words == 1 { vec![i] } else { vec![i >> 9, 5, i] }
+        let make = |i: u64| match words {
+            1 => vec![i],
+            2 => vec![i >> 5, i],
+            _ => vec![i >> 9, 5, i],
         };
         (0..n).filter(|i| i % 5 == 0).for_each(|i| _ = index.insert(&make(i), i, 0));
         thread::scope(|scope| {
@@ -139,11 +145,15 @@ fn check_stayers(index: &Index, n: u64, round: usize, make: &dyn Fn(u64) -> Key)
 /// inserts. Either the reader sees the key or the writer is refused.
 #[test]
 fn no_phantoms() {
-    for words in [1, 3] {
+    for words in [1, 2, 3] {
         let rounds = if cfg!(miri) { 2 } else { 400 };
         for round in 0..rounds {
-            let index = new_index(words);
-            let make = |i: u64| if words == 1 { vec![i] } else { vec![1, i, 2] };
+            let index = new_index(keys_of(words));
+            let make = |i: u64| match words {
+                1 => vec![i],
+                2 => vec![i / 20, i],
+                _ => vec![1, i, 2],
+            };
             (0..300).filter(|i| i % 3 == 0).for_each(|i| _ = index.insert(&make(i), i, 0));
             let inserted = AtomicU64::new(0);
             let seen = thread::scope(|scope| {
@@ -184,20 +194,25 @@ fn read_all(index: &Index, round: u64, make: &dyn Fn(u64) -> Key) -> Vec<u64> {
     }
 }
 
-/// Two indexes that keep exchanging their nodes.
+/// Indexes that keep exchanging their nodes, with those of other layouts as well.
 #[test]
 fn reused_nodes_do_not_confuse_readers() {
     let arena = Arc::new(NodeArena::new());
-    let indexes = [1, 1, 2, 2].map(|words| Index::new(words, &arena));
+    let kinds = [KeyForm::UpTo(1), KeyForm::UpTo(2), KeyForm::Pairs];
+    let indexes = [0, 0, 1, 1, 2, 2].map(|kind| Index::new(kinds[kind], &arena));
+    let make = |t: usize, i: u64| match kinds[t / 2] {
+        KeyForm::UpTo(words) => vec![i; words],
+        KeyForm::Pairs => vec![i, i ^ t as u64],
+    };
     let (stop, n) = (AtomicBool::new(false), steps(2000) as u64);
     thread::scope(|scope| {
         for (t, index) in indexes.iter().enumerate() {
-            let (words, stop) = (1 + t / 2, &stop);
+            let (make, stop) = (&make, &stop);
             scope.spawn(move || {
                 let over = SaysDone(stop);
                 for _ in 0..steps(60) {
-                    (0..n).for_each(|i| _ = index.insert(&vec![i; words], i ^ t as u64, 0));
-                    (0..n).for_each(|i| assert!(index.remove(&vec![i; words], i ^ t as u64, || 0)));
+                    (0..n).for_each(|i| _ = index.insert(&make(t, i), i ^ t as u64, 0));
+                    (0..n).for_each(|i| assert!(index.remove(&make(t, i), i ^ t as u64, || 0)));
                 }
                 drop(over);
             });
@@ -209,7 +224,7 @@ fn reused_nodes_do_not_confuse_readers() {
                 while scan.next_batch(index, None, &mut batch) {
                     assert!(batch.iter().all(|(key, value)| value == key[0] ^ t as u64));
                 }
-                let keys: Vec<_> = (0..n).step_by(7).map(|i| vec![i; 1 + t / 2]).collect();
+                let keys: Vec<_> = (0..n).step_by(7).map(|i| make(t, i)).collect();
                 let wanted: Vec<_> = keys.iter().map(|key| &key[..]).collect();
                 let mut values = vec![None; keys.len()];
                 index.get_many(&wanted, &mut values);

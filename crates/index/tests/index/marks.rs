@@ -2,11 +2,15 @@
 
 use std::ops::Bound;
 
-use crate::common::{Key, new_index, scan_all, steps};
-use pantile_index::{Direction, Index, Insert};
+use crate::common::{Key, keys_of, new_index, scan_all, steps};
+use pantile_index::{Direction, Index, Insert, KeyForm};
 
 fn make(words: usize, i: u64) -> Key {
-    if words == 1 { vec![i] } else { vec![3, i, 4] }
+    match words {
+        1 => vec![i],
+        2 => vec![i / 16, i],
+        _ => vec![3, i, 4],
+    }
 }
 
 fn insert(index: &Index, words: usize, i: u64, ts: u64) -> Insert {
@@ -14,14 +18,14 @@ fn insert(index: &Index, words: usize, i: u64, ts: u64) -> Insert {
 }
 
 fn filled(words: usize, keys: impl IntoIterator<Item = u64>) -> Index {
-    let index = new_index(words);
+    let index = new_index(keys_of(words));
     keys.into_iter().for_each(|i| assert_eq!(insert(&index, words, i, 1), Insert::Inserted));
     index
 }
 
 #[test]
 fn a_missed_get_forbids_older_inserts() {
-    for words in [1, 3] {
+    for words in [1, 2, 3] {
         let index = filled(words, 0..10);
         assert_eq!(index.get(&make(words, 20), Some(50)), None);
         assert_eq!(insert(&index, words, 20, 49), Insert::Forbidden(50));
@@ -35,7 +39,7 @@ fn a_missed_get_forbids_older_inserts() {
 
 #[test]
 fn a_hit_or_an_unmarked_miss_forbids_nothing() {
-    for words in [1, 3] {
+    for words in [1, 2, 3] {
         let index = filled(words, 0..10);
         assert_eq!(index.get(&make(words, 5), Some(50)), Some(5));
         assert_eq!(index.get(&make(words, 20), None), None);
@@ -54,7 +58,7 @@ fn marks_never_sink() {
 #[test]
 fn a_scan_forbids_older_inserts_in_its_range() {
     for (words, direction) in
-        [1, 3].into_iter().flat_map(|w| [Direction::Forward, Direction::Backward].map(|d| (w, d)))
+        [1, 2, 3].into_iter().flat_map(|w| [Direction::Forward, Direction::Backward].map(|d| (w, d)))
     {
         let n = 2000;
         let index = filled(words, (0..n).map(|i| i * 10));
@@ -72,7 +76,7 @@ fn a_scan_forbids_older_inserts_in_its_range() {
 
 #[test]
 fn a_scan_of_nothing_protects_the_gap() {
-    for words in [1, 3] {
+    for words in [1, 2, 3] {
         let index = filled(words, [10, 90]);
         let bounds = (Bound::Excluded(make(words, 10)), Bound::Excluded(make(words, 90)));
         assert!(scan_all(&index, &bounds.0, &bounds.1, Direction::Forward, 9, Some(5)).is_empty());
@@ -82,7 +86,7 @@ fn a_scan_of_nothing_protects_the_gap() {
 
 #[test]
 fn splits_keep_marks() {
-    for words in [1, 3] {
+    for words in [1, 2, 3] {
         let index = filled(words, [1_000_000]);
         assert_eq!(index.get(&make(words, 1), Some(50)), None);
         let n = if cfg!(miri) { 300 } else { 5000 };
@@ -99,7 +103,7 @@ fn splits_keep_marks() {
 
 #[test]
 fn merges_keep_the_newest_mark() {
-    for words in [1, 3] {
+    for words in [1, 2, 3] {
         let n = steps(5000) as u64;
         let index = filled(words, 0..n);
         assert_eq!(index.get(&make(words, n + 5), Some(50)), None);
@@ -116,7 +120,7 @@ fn merges_keep_the_newest_mark() {
 
 #[test]
 fn a_removal_leaves_its_floor() {
-    for words in [1, 3] {
+    for words in [1, 2, 3] {
         let index = filled(words, 0..10);
         assert!(!index.remove(&make(words, 3), 99, || 70), "the value differs");
         assert!(!index.remove(&make(words, 33), 33, || 70), "the key is absent");
@@ -124,5 +128,25 @@ fn a_removal_leaves_its_floor() {
         assert!(index.remove(&make(words, 3), 3, || 70));
         assert_eq!(insert(&index, words, 3, 69), Insert::Forbidden(70));
         assert_eq!(insert(&index, words, 3, 70), Insert::Inserted);
+    }
+}
+
+/// The bounds of a scan of one value have one word. It marks the leaves that have the value, and no
+/// neighbour: writers of other values need not move behind it.
+#[test]
+fn a_scan_of_one_value_forbids_no_others() {
+    const OF_LEAF: u64 = 63;
+    for direction in [Direction::Forward, Direction::Backward] {
+        let index = new_index(KeyForm::Pairs);
+        for i in 0..3 * OF_LEAF {
+            assert_eq!(index.insert(&[i / OF_LEAF, i], i, 1), Insert::Inserted);
+        }
+        let bounds = (Bound::Included(vec![1]), Bound::Excluded(vec![2]));
+        let found = scan_all(&index, &bounds.0, &bounds.1, direction, usize::MAX, Some(50));
+        assert_eq!(found.len() as u64, OF_LEAF);
+        for (first, outcome) in [(0, Insert::Inserted), (1, Insert::Forbidden(50)), (2, Insert::Inserted)] {
+            assert_eq!(index.insert(&[first, 1_000], 1_000, 49), outcome, "{direction:?}, {first}");
+        }
+        assert_eq!(index.mark(&[1, 0]), 50);
     }
 }

@@ -4,7 +4,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use crate::common::{Key, Model, check, expected, new_index, scan_all, steps};
-use pantile_index::{Direction, Finger, Index, Insert, NodeArena, Parts, Scan};
+use pantile_index::{Direction, Finger, Index, Insert, KeyForm, NodeArena, Parts, Scan};
 use pantile_testkit::{Random, mix};
 
 /// A source of keys. Many keys are drawn more than once.
@@ -27,6 +27,12 @@ fn sparse(rng: &mut Random) -> Key {
 
 fn composite(rng: &mut Random) -> Key {
     vec![rng.below(3) << 32 | rng.below(3), rng.below(200), rng.below(4)]
+}
+
+/// Tuples of some columns' values: of most a few, of one as many as of all others.
+fn pairs(rng: &mut Random) -> Key {
+    let first = if rng.below(2) == 0 { 70 } else { rng.below(150) };
+    vec![first, rng.below(if first == 70 { 2000 } else { 20 })]
 }
 
 fn strings(rng: &mut Random) -> Key {
@@ -61,16 +67,22 @@ fn uneven(rng: &mut Random) -> Key {
     key
 }
 
-const SOURCES: [(&str, usize, KeySource); 8] = [
-    ("dense", 1, dense),
-    ("units", 1, units),
-    ("sparse", 1, sparse),
-    ("composite", 3, composite),
-    ("strings", 6, strings),
-    ("long", 384, long),
-    ("groups", 14, groups),
-    ("uneven", 384, uneven),
+const SOURCES: [(&str, KeyForm, KeySource); 9] = [
+    ("dense", KeyForm::UpTo(1), dense),
+    ("units", KeyForm::UpTo(1), units),
+    ("sparse", KeyForm::UpTo(1), sparse),
+    ("pairs", KeyForm::Pairs, pairs),
+    ("composite", KeyForm::UpTo(3), composite),
+    ("strings", KeyForm::UpTo(6), strings),
+    ("long", KeyForm::UpTo(384), long),
+    ("groups", KeyForm::UpTo(14), groups),
+    ("uneven", KeyForm::UpTo(384), uneven),
 ];
+
+/// A value that goes with a key.
+fn value_of(keys: KeyForm, key: &[u64], rng: &mut Random) -> u64 {
+    if keys == KeyForm::Pairs { key[1] } else { rng.word() }
+}
 
 fn bound(rng: &mut Random, source: KeySource) -> Bound<Key> {
     let mut key = source(rng);
@@ -100,14 +112,15 @@ fn check_many(index: &Index, model: &Model, rng: &mut Random, source: KeySource)
     let mut found = vec![Some(u64::MAX); keys.len()];
     index.get_many(&slices, &mut found);
     assert!(found.iter().zip(&keys).all(|(found, key)| *found == model.get(key).copied()), "{keys:?}");
-    // The first entries of ranges that begin at these keys, alone and side by side.
+    // The first entries of ranges that begin at these keys, or at their first words.
+    let slices: Vec<_> = slices.iter().map(|key| &key[..1 + rng.below(key.len() as u64) as usize]).collect();
     let between = |(a, b)| Scan::new(Bound::Included(a), Bound::Excluded(b), Direction::Forward);
     let mut ranges: Vec<_> = slices.iter().copied().zip(slices.iter().rev().copied()).map(between).collect();
     let most = 1 + rng.below(60) as usize;
     let asked = ranges.clone();
-    let firsts = asked.iter().zip(&keys).flat_map(|(range, key)| {
+    let firsts = asked.iter().zip(&slices).flat_map(|(range, key)| {
         let upper = range.upper().map(<[u64]>::to_vec);
-        let all = expected(model, &Bound::Included(key.clone()), &upper, Direction::Forward);
+        let all = expected(model, &Bound::Included(key.to_vec()), &upper, Direction::Forward);
         all.into_iter().take(most).map(|(_, value)| value)
     });
     let mut found = Vec::new();
@@ -119,10 +132,11 @@ fn step(
     (index, finger): (&Index, &Finger),
     model: &mut Model,
     rng: &mut Random,
-    source: KeySource,
+    (keys, source): (KeyForm, KeySource),
     inserts: u64,
 ) {
-    let (key, value) = (source(rng), rng.word());
+    let key = source(rng);
+    let value = value_of(keys, &key, rng);
     if rng.below(10) < inserts {
         let result = match rng.below(2) {
             0 => index.insert(&key, value, 0),
@@ -136,7 +150,7 @@ fn step(
     } else {
         let present = model.get(&key).copied();
         assert_eq!(index.get(&key, None), present);
-        assert!(!index.remove(&key, value, || 0));
+        assert!(!index.remove(&key, value ^ 1, || 0));
         if let Some(present) = present {
             assert!(index.remove(&key, present, || 0));
             model.remove(&key);
@@ -145,12 +159,12 @@ fn step(
 }
 
 /// Grows, churns, shrinks to nothing, and grows again.
-fn run(max_key_words: usize, source: KeySource, seed: u64) {
-    let (index, mut model, mut rng) = (new_index(max_key_words), Model::new(), Random::new(seed, 0));
+fn run(keys: KeyForm, source: KeySource, seed: u64) {
+    let (index, mut model, mut rng) = (new_index(keys), Model::new(), Random::new(seed, 0));
     let finger = Finger::default();
     for inserts in [9, 5, 1, 0, 7] {
         for i in 0..steps(8000) {
-            step((&index, &finger), &mut model, &mut rng, source, inserts);
+            step((&index, &finger), &mut model, &mut rng, (keys, source), inserts);
             if i % steps(20) == 0 {
                 check_many(&index, &model, &mut rng, source);
             }
@@ -164,30 +178,32 @@ fn run(max_key_words: usize, source: KeySource, seed: u64) {
 
 #[test]
 fn random_operations_match_a_map() {
-    for (name, max_key_words, source) in SOURCES {
+    for (name, keys, source) in SOURCES {
         println!("{name}");
-        (0..3).for_each(|seed| run(max_key_words, source, seed));
+        (0..3).for_each(|seed| run(keys, source, seed));
     }
 }
 
 #[test]
 fn ordered_inserts_match_a_map() {
-    for (max_key_words, key) in [
-        (1, (|i| vec![i]) as fn(u64) -> Key),
-        (2, |i| vec![i / 50, i]),
-        (3, |i| vec![i % 10, 5, i]),
-        (384, |i| vec![i; 1 + (i as usize * 37) % 384]),
+    for (keys, key) in [
+        (KeyForm::UpTo(1), (|i| vec![i]) as fn(u64) -> Key),
+        (KeyForm::Pairs, |i| vec![i / 50, i]),
+        (KeyForm::UpTo(2), |i| vec![i / 50, i]),
+        (KeyForm::UpTo(3), |i| vec![i % 10, 5, i]),
+        (KeyForm::UpTo(384), |i| vec![i; 1 + (i as usize * 37) % 384]),
     ] {
         let n = steps(5000) as u64;
         for order in [|i, _| i, |i, n| n - i] as [fn(u64, u64) -> u64; 2] {
-            let (index, mut model) = (new_index(max_key_words), Model::new());
+            let (index, mut model) = (new_index(keys), Model::new());
             // The second has been left behind by many splits when it is used.
             let fingers = [Finger::default(), Finger::default()];
             for i in 0..n {
                 let key = key(order(i, n));
                 let finger = &fingers[usize::from(i % 300 == 0)];
-                assert_eq!(index.insert_near(finger, &key, i, 0), Insert::Inserted);
-                model.insert(key, i);
+                let value = key[key.len() - 1];
+                assert_eq!(index.insert_near(finger, &key, value, 0), Insert::Inserted);
+                model.insert(key, value);
             }
             check(&index, &model);
             while let Some((key, value)) = model.pop_first() {
@@ -239,9 +255,13 @@ fn halves_of_long_and_short_keys_fit() {
 /// Inserts in order need one descent for a leaf, and not one for each key.
 #[test]
 fn neighbours_need_no_descent() {
-    for max_key_words in [1, 3] {
-        let (index, finger) = (new_index(max_key_words), Finger::default());
-        let key = |i: u64| if max_key_words == 1 { vec![i] } else { vec![7, i / 9, i % 9] };
+    for keys in [KeyForm::UpTo(1), KeyForm::Pairs, KeyForm::UpTo(3)] {
+        let (index, finger) = (new_index(keys), Finger::default());
+        let key = |i: u64| match keys {
+            KeyForm::UpTo(1) => vec![i],
+            KeyForm::UpTo(_) => vec![7, i / 9, i % 9],
+            KeyForm::Pairs => vec![i / 9, i],
+        };
         let near = (0..2000).filter(|i| {
             let is_near = index.is_near(&finger, &key(*i));
             assert_eq!(index.insert_near(&finger, &key(*i), *i, 0), Insert::Inserted);
@@ -249,15 +269,15 @@ fn neighbours_need_no_descent() {
         });
         assert_eq!(near.count(), 1999);
         assert!(!index.is_near(&finger, &key(5)), "that is another leaf");
-        assert_eq!(index.insert_near(&finger, &key(5), 0, 0), Insert::Exists(5));
+        assert_eq!(index.insert_near(&finger, &key(5), 5, 0), Insert::Exists(5));
         // Somebody else changes the leaf.
         assert!(index.remove(&key(1999), 1999, || 0));
         assert!(!index.is_near(&finger, &key(2000)));
-        assert_eq!(index.insert_near(&finger, &key(2000), 0, 9), Insert::Inserted);
+        assert_eq!(index.insert_near(&finger, &key(2000), 2000, 9), Insert::Inserted);
         // A reader has relied on a gap there.
         assert_eq!(index.get(&key(3000), Some(10)), None);
         assert!(index.is_near(&finger, &key(2500)));
-        assert_eq!(index.insert_near(&finger, &key(2500), 0, 9), Insert::Forbidden(10));
+        assert_eq!(index.insert_near(&finger, &key(2500), 2500, 9), Insert::Forbidden(10));
     }
 }
 
@@ -289,18 +309,22 @@ fn a_finger_points_into_no_other_tree() {
 
 #[test]
 fn bulk_load_equals_inserts() {
-    for (_, max_key_words, source) in SOURCES {
+    for (_, keys, source) in SOURCES {
         let (arena, mut rng) = (Arc::new(NodeArena::new()), Random::new(1, 0));
         let (mut model, finger) = (Model::new(), Finger::default());
         for size in [0, 1, 2, 100, steps(20_000)] {
-            (0..size).for_each(|_| _ = model.insert(source(&mut rng), rng.word()));
+            for _ in 0..size {
+                let key = source(&mut rng);
+                let value = value_of(keys, &key, &mut rng);
+                model.insert(key, value);
+            }
             for fill in [0.5, 0.9, 1.0] {
                 let entries = model.iter().map(|(key, value)| (key, *value));
-                let index = Index::bulk_load(max_key_words, &arena, entries, fill).unwrap();
+                let index = Index::bulk_load(keys, &arena, entries, fill).unwrap();
                 check(&index, &model);
                 let mut model = model.clone();
                 for _ in 0..steps(500) {
-                    step((&index, &finger), &mut model, &mut rng, source, 5);
+                    step((&index, &finger), &mut model, &mut rng, (keys, source), 5);
                 }
                 check(&index, &model);
             }
@@ -331,11 +355,15 @@ impl Parts for Cut {
 
 #[test]
 fn bulk_load_of_parts_equals_inserts() {
-    for (_, max_key_words, source) in SOURCES {
+    for (_, keys, source) in SOURCES {
         let (arena, mut rng) = (Arc::new(NodeArena::new()), Random::new(2, 0));
         let (mut model, finger) = (Model::new(), Finger::default());
         for size in [0, 1, 2, 100, steps(20_000)] {
-            (0..size).for_each(|_| _ = model.insert(source(&mut rng), rng.word()));
+            for _ in 0..size {
+                let key = source(&mut rng);
+                let value = value_of(keys, &key, &mut rng);
+                model.insert(key, value);
+            }
             for (fill, most) in [(0.5, 3), (0.9, 20), (1.0, 200)] {
                 let mut cut = Cut { parts: Vec::new(), unreadable: None };
                 for entry in &model {
@@ -344,21 +372,21 @@ fn bulk_load_of_parts_equals_inserts() {
                     }
                     cut.parts.last_mut().expect("a part").push((entry.0.clone(), *entry.1));
                 }
-                let index = Index::bulk_load_parts(max_key_words, &arena, &cut, 2, fill).expect("in order");
+                let index = Index::bulk_load_parts(keys, &arena, &cut, 2, fill).expect("in order");
                 check(&index, &model);
                 let mut model = model.clone();
                 for _ in 0..steps(500) {
-                    step((&index, &finger), &mut model, &mut rng, source, 5);
+                    step((&index, &finger), &mut model, &mut rng, (keys, source), 5);
                 }
                 check(&index, &model);
                 drop(index);
                 if !cut.parts.is_empty() {
                     cut.unreadable = Some(rng.below(cut.parts.len() as u64) as usize);
-                    assert!(Index::bulk_load_parts(max_key_words, &arena, &cut, 2, fill).is_none());
+                    assert!(Index::bulk_load_parts(keys, &arena, &cut, 2, fill).is_none());
                     cut.unreadable = None;
                     cut.parts.reverse();
                     let is_in_order = cut.parts.len() == 1;
-                    let loaded = Index::bulk_load_parts(max_key_words, &arena, &cut, 2, fill);
+                    let loaded = Index::bulk_load_parts(keys, &arena, &cut, 2, fill);
                     assert_eq!(loaded.is_some(), is_in_order);
                 }
             }

@@ -3,12 +3,16 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use crate::common::{Key, new_index, scan_all, steps};
+use crate::common::{Key, keys_of, new_index, scan_all, steps};
 use pantile_index::{Direction, Index, Insert, NodeArena};
 use pantile_testkit::Random;
 
 fn make(words: usize, i: u64) -> Key {
-    if words == 1 { vec![i] } else { vec![i >> 32, i, i] }
+    match words {
+        1 => vec![i],
+        2 => vec![i >> 5, i],
+        _ => vec![i >> 32, i, i],
+    }
 }
 
 fn fill(index: &Index, words: usize, keys: impl Iterator<Item = u64>) {
@@ -18,8 +22,8 @@ fn fill(index: &Index, words: usize, keys: impl Iterator<Item = u64>) {
 /// Many inserts at the right end and removals at the left end.
 #[test]
 fn a_queue_does_not_grow() {
-    for words in [1, 3] {
-        let (index, length, n) = (new_index(words), 1000, steps(300_000) as u64);
+    for words in [1, 2, 3] {
+        let (index, length, n) = (new_index(keys_of(words)), 1000, steps(300_000) as u64);
         fill(&index, words, 0..length);
         let first = index.bytes();
         for i in 0..n {
@@ -52,9 +56,9 @@ fn queues_in_the_middle_do_not_grow() {
 
 #[test]
 fn an_emptied_index_is_small_again() {
-    for words in [1, 3] {
+    for words in [1, 2, 3] {
         for order in [|i: u64, _| i, |i, n| n - 1 - i, |i, n| (i * 7919) % n] {
-            let (index, n) = (new_index(words), steps(30_001) as u64);
+            let (index, n) = (new_index(keys_of(words)), steps(30_001) as u64);
             let empty = index.bytes();
             fill(&index, words, 0..n);
             (0..n).map(|i| order(i, n)).for_each(|i| assert!(index.remove(&make(words, i), i, || 0)));
@@ -68,9 +72,9 @@ fn an_emptied_index_is_small_again() {
 /// In whatever order most keys go, what is left lies together.
 #[test]
 fn a_purged_index_is_small() {
-    for (most_words, words) in [(1, 1), (3, 3), (256, 3)] {
+    for (most_words, words) in [(1, 1), (2, 2), (3, 3), (256, 3)] {
         for order in [|i: u64, _| i, |i, n| n - 1 - i, |i, n| (i * 7919) % n] {
-            let (index, n) = (new_index(most_words), steps(64_000) as u64);
+            let (index, n) = (new_index(keys_of(most_words)), steps(64_000) as u64);
             fill(&index, words, 0..n);
             let full = index.bytes();
             for i in (0..n).map(|i| order(i, n)).filter(|i| i % 64 != 0) {
@@ -85,9 +89,9 @@ fn a_purged_index_is_small() {
 #[test]
 fn ordered_inserts_fill_their_leaves() {
     let n = steps(100_000) as u64;
-    for (words, most) in [(1, 18), (3, 40)] {
+    for (words, most) in [(1, 18), (2, 18), (3, 40)] {
         for descending in [false, true] {
-            let index = new_index(words);
+            let index = new_index(keys_of(words));
             fill(&index, words, (0..n).map(|i| if descending { n - i } else { i }));
             let per_key = index.bytes() / n;
             assert!(cfg!(miri) || per_key <= most, "{words} words: {per_key} bytes per key");
@@ -130,8 +134,8 @@ fn dropped_indexes_leave_their_nodes_to_others() {
     let arena = Arc::new(NodeArena::new());
     let mut mapped = 0;
     for round in 0..5 {
-        for words in [1, 3] {
-            let index = Index::new(words, &arena);
+        for words in [1, 2, 3] {
+            let index = Index::new(keys_of(words), &arena);
             fill(&index, words, 0..steps(20_000) as u64);
         }
         if round == 0 {
@@ -145,10 +149,10 @@ fn dropped_indexes_leave_their_nodes_to_others() {
 #[test]
 fn a_bulk_load_keeps_the_nodes_of_its_tree_only() {
     let arena = Arc::new(NodeArena::new());
-    for words in [1, 3] {
+    for words in [1, 2, 3] {
         let n = steps(50_000) as u64;
         let load = |keys: &mut dyn Iterator<Item = u64>| {
-            Index::bulk_load(words, &arena, keys.map(|key| (vec![key; words], key)), 0.9)
+            Index::bulk_load(keys_of(words), &arena, keys.map(|key| (vec![key; words], key)), 0.9)
         };
         let index = load(&mut (0..n)).expect("keys in order");
         assert_eq!(arena.used_bytes(), index.bytes());

@@ -404,8 +404,9 @@ impl Database {
     /// # Errors
     /// [`Error::StillOpen`] with the transactions that have not ended. The database stays open
     /// then. To be able to try again, keep a handle: call `db.clone().close()`.
-    /// [`Error::MediumFailed`] and similar if the last state cannot be recorded. No commit that was
-    /// acknowledged as durable is lost then, but the next opening takes longer.
+    /// [`Error::MediumFailed`] and similar if the last state cannot be recorded. The database is
+    /// closed then, and no commit that was acknowledged as durable is lost, but the next opening
+    /// takes longer.
     pub fn close(self) -> Result<()> {
         self.core.close(Duration::from_secs(10), || self.prepared.let_go(&self.core))
     }

@@ -155,7 +155,8 @@ impl Database {
 
     /// What each table takes on the medium. The hidden tables of values out of
     /// line are listed by themselves, and so are dropped tables until their
-    /// space has been given back. The call visits every block.
+    /// space has been given back: as `orders, table 17 (dropped)`, since several
+    /// may have had one name. The call visits every block.
     pub fn space_by_table(&self) -> Vec<TableSpace> {
         self.core.space_by_table()
     }

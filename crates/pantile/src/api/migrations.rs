@@ -157,8 +157,9 @@ impl Migrations {
     /// newer version of this one.
     ///
     /// [`Error::MigrationFailed`] with the step and the reason. The steps before it stay in effect. The
-    /// step itself has changed nothing; if the reason is [`Error::MediumFailed`], a later call
-    /// finds out whether it has.
+    /// step itself is in effect only if the database failed after it, when it recorded that the
+    /// step is done; after [`Error::MediumFailed`] it may be. A later call finds out, and does not
+    /// make the step twice.
     pub fn apply(&self, db: &Database) -> Result<Vec<u64>> {
         self.check_order()?;
         let Some(_turn) = db.core.tables.migrate() else {

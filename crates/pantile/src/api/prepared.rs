@@ -46,9 +46,10 @@ impl Database {
     ///
     /// Readers do not wait for the transaction, unless it is serializable. The call fixes the
     /// timestamp of a serializable transaction. From then on, transactions that read what it has
-    /// written wait until it ends, and so does the freeing of space: decide soon. After the
-    /// database has been opened again, a serializable transaction gets its timestamp when it
-    /// commits, and what it has read is not protected any more: decide before others write.
+    /// written wait until it ends, or until their conflict policy lets them fail, and so does the
+    /// freeing of space: decide soon. After the database has been opened again, a serializable
+    /// transaction gets its timestamp when it commits, and what it has read is not protected any
+    /// more: decide before others write.
     ///
     /// # Errors
     /// [`Error::AlreadyPrepared`]; [`Error::InvalidOption`] for a name of more than 255 bytes, for
@@ -122,6 +123,8 @@ impl Database {
             Err(why) => {
                 tracing::warn!(error = %why, name = text(name), "a transaction that was not prepared stays so");
                 let broken = Some(error.to_string().into());
+                // If it was asked to end, it is listed so, but it stays all the same.
+                let _ = txn.stay_broken();
                 self.prepared.keep(name, Held { record, txn: Box::new(txn), broken });
             }
         }
@@ -231,7 +234,9 @@ impl Database {
                 Ok(txn) => (txn, None),
                 Err(error) => {
                     tracing::error!(%error, name = text(&name), "a prepared transaction cannot be made again");
-                    (self.begin_again()?, Some(error.to_string().into()))
+                    let mut txn = self.begin_again()?;
+                    txn.stay_broken()?;
+                    (txn, Some(error.to_string().into()))
                 }
             };
             let mut tables = txn.changed_tables();

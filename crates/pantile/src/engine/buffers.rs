@@ -115,6 +115,11 @@ impl Buffers {
         self.by_tuple.find((table, tuple), &self.writes, &self.tables)
     }
 
+    /// The same for a write that is being taken back.
+    pub fn newest_write_of(&self, table: TableId, tuple: TupleId) -> Option<u32> {
+        self.by_tuple.find_newest((table, tuple), &self.writes, &self.tables)
+    }
+
     fn capacities(&mut self) -> usize {
         self.writes.capacity()
             + self.reads.capacities()

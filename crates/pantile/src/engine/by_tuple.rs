@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
 use pantile_base::{TableId, TupleId};
+use pantile_index::SIDE_BY_SIDE;
 
 use crate::engine::writes::{TableUse, Write};
 
@@ -28,13 +29,19 @@ impl ByTuple {
     #[inline]
     pub fn find(&self, tuple: Tuple, writes: &[Write], tables: &[TableUse]) -> Option<u32> {
         if writes.len() > FEW {
-            // What is taken back is the newest: to enter all for that would take memory when
-            // there may be none.
             let is_newest = writes.last().is_some_and(|newest| is_of(newest, tuple, tables));
             let newest = is_newest.then(|| writes.len() as u32 - 1);
             return newest.or_else(|| self.find_among_many(tuple, writes, tables));
         }
         writes.iter().position(|write| is_of(write, tuple, tables)).map(|n| n as u32)
+    }
+
+    /// The same where it is likely to be one of the newest, as what is taken back is: to enter all for
+    /// that would take memory when there may be none.
+    pub fn find_newest(&self, tuple: Tuple, writes: &[Write], tables: &[TableUse]) -> Option<u32> {
+        let newest = writes.iter().rev().take(SIDE_BY_SIDE).position(|write| is_of(write, tuple, tables));
+        let found = newest.map(|n| (writes.len() - 1 - n) as u32);
+        found.or_else(|| self.find(tuple, writes, tables))
     }
 
     fn find_among_many(&self, tuple: Tuple, writes: &[Write], tables: &[TableUse]) -> Option<u32> {

@@ -119,7 +119,12 @@ impl Core {
             (Some((age, _)), _) => LOOK_EVERY.min(age / 4).max(self.options.gc.epoch),
             (None, Some(_)) => LOOK_EVERY,
         };
-        let may_matter = |open: Open| self.holder_of(&open).is_some_and(|holder| !is_settled(&holder));
+        let ends = [limits.age.map(|limit| limit.1), limits.bytes.map(|limit| limit.1)];
+        let ends = ends.contains(&Some(OnPinned::End));
+        let may_matter = |open: Open| {
+            let holder = self.holder_of(&open);
+            holder.is_some_and(|h| !is_settled(&h) && (!h.is_noted || ends && !h.is_prepared))
+        };
         if !self.registry.open().any(may_matter) {
             return None;
         }
@@ -150,7 +155,11 @@ impl Core {
         let too_old = too_old.map(|(limit, then)| (EndedBy::Age(limit), then));
         let too_large = too_large.map(|(limit, then)| (EndedBy::Bytes(limit), then));
         let broken = [too_old, too_large].into_iter().flatten();
-        if let Some((limit, then)) = broken.max_by_key(|(_, then)| *then == OnPinned::End) {
+        let Some((limit, then)) = broken.max_by_key(|(_, then)| *then == OnPinned::End) else { return };
+        // What is prepared is not for the database to end.
+        let then = if holder.is_prepared { OnPinned::Warn } else { then };
+        // One warning is enough, but may be followed by the end.
+        if then == OnPinned::End || !holder.is_noted {
             self.act(by, limit, then);
         }
     }
@@ -162,8 +171,6 @@ impl Core {
             now.is_noted |= is_it;
             is_it
         });
-        // What is prepared is not for the database to end.
-        let then = if holder.is_prepared { OnPinned::Warn } else { then };
         let is_over = note != Some(true) || then == OnPinned::End && self.end_transaction(id, limit).is_err();
         if is_over {
             return;
@@ -182,5 +189,5 @@ impl Core {
 
 /// Whether nothing more is to be done about it.
 fn is_settled(holder: &Holder) -> bool {
-    holder.is_noted || holder.ended.is_some() || matches!(holder.purpose, Purpose::Work(_))
+    holder.ended.is_some() || matches!(holder.purpose, Purpose::Work(_))
 }

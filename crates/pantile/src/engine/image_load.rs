@@ -89,22 +89,22 @@ impl Core {
 
     /// The primary tree and those of the indexes; `None` if one cannot be read.
     fn load_trees(&self, table: &TableInner, stored: &StoredTrees) -> Option<Vec<Tree>> {
-        let words = table.words_of_keys(&table.indexes());
+        let keys = table.keys_of(&table.indexes());
         let threads = self.threads_for(table);
         let Some(changes) = &stored.changes else {
-            let load = |(n, words)| stored.run(n)?.load(words, &self.tables.arena, threads, None);
-            return (PRIMARY..).zip(words).map(load).collect();
+            let load = |(n, keys)| stored.run(n)?.load(keys, &self.tables.arena, threads, None);
+            return (PRIMARY..).zip(keys).map(load).collect();
         };
         // The entries of what has changed come from the rows.
         let fresh = self.gather_changed(table, &changes.tuples).ok()?;
-        let load = |(n, words)| {
+        let load = |(n, keys)| {
             let fresh = fresh.iter().map(|part| part.of_index(n as usize)).collect();
             let update = Update { changed: &changes.tuples, fresh };
-            let tree = stored.run(n)?.load(words, &self.tables.arena, threads, Some(update))?;
+            let tree = stored.run(n)?.load(keys, &self.tables.arena, threads, Some(update))?;
             // Each row has one entry.
             let is_whole = tree.len() as i64 == changes.rows.tuples || is_removed(Control::ImageNotes);
             is_whole.then_some(tree)
         };
-        (PRIMARY..).zip(words).map(load).collect()
+        (PRIMARY..).zip(keys).map(load).collect()
     }
 }

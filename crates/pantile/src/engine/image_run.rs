@@ -6,7 +6,7 @@ use std::iter::Peekable;
 use std::sync::Arc;
 
 use pantile_base::{TableId, TupleId};
-use pantile_index::{Index as Tree, NodeArena, Parts};
+use pantile_index::{Index as Tree, KeyForm, NodeArena, Parts};
 use pantile_store::{BadPage, Image, ImageWriter, Section};
 
 use crate::engine::changed::Changed;
@@ -141,7 +141,7 @@ impl StoredRun {
     /// The tree of the run, brought up to date; `None` if it cannot be read.
     pub fn load(
         &self,
-        words: usize,
+        wanted: KeyForm,
         arena: &Arc<NodeArena>,
         threads: usize,
         update: Option<Update<'_>>,
@@ -164,10 +164,10 @@ impl StoredRun {
             }
         }
         if let (Some(update), 0) = (&update, pages) {
-            return Tree::bulk_load(words, arena, Merge::new(update.fresh.iter().copied()), FILL).ok();
+            return Tree::bulk_load(wanted, arena, Merge::new(update.fresh.iter().copied()), FILL).ok();
         }
-        let parts = PartsOfRun { run: self, words, starts, end: pages, firsts, update };
-        Tree::bulk_load_parts(words, arena, &parts, threads, FILL)
+        let parts = PartsOfRun { run: self, wanted, starts, end: pages, firsts, update };
+        Tree::bulk_load_parts(wanted, arena, &parts, threads, FILL)
     }
 }
 
@@ -199,8 +199,8 @@ impl Update<'_> {
 /// A run in parts of whole pages.
 struct PartsOfRun<'r> {
     run: &'r StoredRun,
-    /// Most words of a key.
-    words: usize,
+    /// What its keys must be.
+    wanted: KeyForm,
     /// The first page of each part.
     starts: Vec<usize>,
     end: usize,
@@ -229,8 +229,6 @@ impl Parts for PartsOfRun<'_> {
             if !keys.read(&words) {
                 return false;
             }
-            let fits =
-                |key: &[u64]| (1..=self.words).contains(&key.len()) && (self.words > 1 || key.len() == 1);
             // Before anything else, so that the cache misses of many overlap.
             changed.clear();
             match &self.update {
@@ -244,7 +242,7 @@ impl Parts for PartsOfRun<'_> {
                         return false;
                     }
                 }
-                fits(key) && (changed[n] || push(key, tuple))
+                self.wanted.has(key, tuple) && (changed[n] || push(key, tuple))
             };
             if !(0..keys.len()).all(&mut one) {
                 return false;

@@ -87,13 +87,18 @@ impl Images {
 
     /// Begins an image, unless one is being made.
     pub fn try_begin(self: &Arc<Self>, store: &Store, rows: u64) -> Option<Making> {
-        if self.is_stopped() || self.is_being_made.swap(true, Ordering::SeqCst) {
+        if self.is_being_made.swap(true, Ordering::SeqCst) {
+            return None;
+        }
+        // Announced first: of this and a stop at once, one sees the other.
+        let making = Making(Arc::clone(self));
+        if self.is_stopped() {
             return None;
         }
         self.begun.store(store.appended_ever(), Ordering::Relaxed);
         // If making it fails, that is not tried again until half of these have gone.
         self.rows.store(rows, Ordering::Relaxed);
-        Some(Making(Arc::clone(self)))
+        Some(making)
     }
 
     /// An image has been made whose base was taken when so much had been appended.

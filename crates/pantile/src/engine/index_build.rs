@@ -91,7 +91,7 @@ impl Core {
         let still = Anchor::load(table.anchor(tuple)).newest();
         let is_old = |address: Address| address != still && !is_removed(Control::BuiltEntries);
         for (_, key) in entered.iter().filter(|(address, _)| is_old(*address)) {
-            visitor.hand_over(StaleEntry::new(table, index.number, tuple, key));
+            visitor.hand_over(StaleEntry::new(table, index.number, tuple, key.words()));
         }
         Some(())
     }

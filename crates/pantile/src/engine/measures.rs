@@ -134,7 +134,8 @@ impl Core {
         };
         let name = &table.schema().name;
         let name = if pieces::is_hidden(id) { pieces::listed_name(name) } else { name.clone() };
-        if table.is_dropped() { format!("{name} (dropped)") } else { name }
+        // Others may have had the name before, or have it again.
+        if table.is_dropped() { format!("{name}, table {} (dropped)", id.0) } else { name }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Statistics in the text format of Prometheus, version 0.0.4.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use crate::engine::core::Core;
@@ -38,6 +39,8 @@ impl Text {
         put!(self, "pantile_{name} {value}");
     }
 
+    /// A series is there once. Items that share their labels, like two readers in one process, get a number, from the
+    /// second one on.
     fn family<'t, T: 't>(
         &mut self,
         name: &str,
@@ -49,9 +52,14 @@ impl Text {
         if items.peek().is_some() {
             self.head(name, "gauge", help);
         }
+        let mut seen = BTreeMap::<String, u32>::new();
         for item in items {
             let (labels, value) = value(item);
-            put!(self, "pantile_{name}{{{labels}}} {value}");
+            let number = seen.entry(labels.clone()).and_modify(|number| *number += 1).or_insert(1);
+            match number {
+                1 => put!(self, "pantile_{name}{{{labels}}} {value}"),
+                _ => put!(self, "pantile_{name}{{{labels},number=\"{number}\"}} {value}"),
+            }
         }
     }
 

@@ -338,15 +338,15 @@ impl Core {
         indexes: &[Arc<IndexInner>],
         parts: &[Gathered],
     ) -> Result<Vec<Tree>> {
-        let words = table.words_of_keys(indexes);
+        let keys = table.keys_of(indexes);
         let build = |n: usize| {
             let runs = parts.iter().map(|part| &part.keys[n]);
-            Tree::bulk_load(words[n], &self.tables.arena, Merge::new(runs), 0.9).map_err(|_| Error::Damaged {
+            Tree::bulk_load(keys[n], &self.tables.arena, Merge::new(runs), 0.9).map_err(|_| Error::Damaged {
                 place: format!("table {:?}", table.name()),
                 detail: "two live rows have the same key".into(),
             })
         };
-        in_parallel(self.threads_for(table), words.len(), build)
+        in_parallel(self.threads_for(table), keys.len(), build)
     }
 
     /// A small table is no work for several threads.

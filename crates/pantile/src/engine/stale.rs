@@ -10,7 +10,6 @@ use pantile_cc::Slot;
 use smallvec::SmallVec;
 
 use crate::engine::table::TableInner;
-use crate::types::key::Key;
 
 pub(crate) const SHARDS: usize = 8;
 
@@ -34,8 +33,8 @@ pub(crate) struct StaleEntry {
 }
 
 impl StaleEntry {
-    pub fn new(table: &TableInner, index: u32, tuple: TupleId, key: &Key) -> Self {
-        Self { table: table.id, index, tuple, key: SmallVec::from_slice(key.words()) }
+    pub fn new(table: &TableInner, index: u32, tuple: TupleId, key: &[u64]) -> Self {
+        Self { table: table.id, index, tuple, key: SmallVec::from_slice(key) }
     }
 }
 

@@ -49,7 +49,8 @@ impl Upkeep {
     /// be counted, like everything later.
     fn undecided(&self, registry: &Registry) -> Option<Vec<Timestamp>> {
         let (sample, commits) = self.sample.as_ref()?;
-        registry.undecided(sample.taken_at()).filter(|_| registry.are_over(commits))
+        // In this order: one that has been prepared in between is listed where it will publish.
+        registry.are_over(commits).then(|| registry.undecided(sample.taken_at())).flatten()
     }
 }
 

@@ -6,7 +6,7 @@ use pantile_base::control::{Control, is_removed};
 use pantile_base::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use pantile_base::sync::{Mutex, MutexGuard, RwLock};
 use pantile_base::{Padded, Segments, TableId, Timestamp, TupleId};
-use pantile_index::{Index as Tree, NodeArena};
+use pantile_index::{Index as Tree, KeyForm, NodeArena};
 use pantile_store::{Content, Store};
 
 use crate::engine::anchor::Anchor;
@@ -217,7 +217,7 @@ impl IndexInner {
 
     /// Gives it a tree without entries.
     pub fn set_empty(&self, schema: &Schema, arena: &Arc<NodeArena>) {
-        self.set_tree(Tree::new(Self::max_words(schema, &self.columns), arena));
+        self.set_tree(Tree::new(Self::keys(schema, &self.columns), arena));
     }
 
     /// Its entries. The table is ready.
@@ -226,9 +226,12 @@ impl IndexInner {
         self.tree.get().expect("the table is ready")
     }
 
-    /// Words of the longest key: the columns, then the tuple id.
-    pub fn max_words(schema: &Schema, columns: &[usize]) -> usize {
-        schema.max_key_bytes(columns).div_ceil(8) + 1
+    /// Its keys: the columns, then the tuple, which is also the value.
+    pub fn keys(schema: &Schema, columns: &[usize]) -> KeyForm {
+        match schema.max_key_bytes(columns).div_ceil(8) {
+            1 => KeyForm::Pairs,
+            words => KeyForm::UpTo(words + 1),
+        }
     }
 
     pub fn is_ready(&self) -> bool {
@@ -452,11 +455,11 @@ impl TableInner {
         Encoded { schema: self.layouts().get(layout), bytes }
     }
 
-    /// Words of the longest keys of the primary index and the others.
-    pub fn words_of_keys(&self, indexes: &[Arc<IndexInner>]) -> Vec<usize> {
+    /// The keys of the primary index and the others.
+    pub fn keys_of(&self, indexes: &[Arc<IndexInner>]) -> Vec<KeyForm> {
         let schema = self.schema();
-        let primary = schema.max_key_bytes(&schema.primary_key).div_ceil(8);
-        let others = indexes.iter().map(|index| IndexInner::max_words(schema, &index.columns));
+        let primary = KeyForm::UpTo(schema.max_key_bytes(&schema.primary_key).div_ceil(8));
+        let others = indexes.iter().map(|index| IndexInner::keys(schema, &index.columns));
         [primary].into_iter().chain(others).collect()
     }
 

@@ -199,8 +199,7 @@ impl Tables {
         let table = self.make(id, def.into())?;
         let list: Vec<_> = self.make_indexes(&table)?.into_iter().map(Arc::new).collect();
         list.iter().for_each(|index| index.set_ready());
-        let trees =
-            table.words_of_keys(&list).into_iter().map(|words| Tree::new(words, &self.arena)).collect();
+        let trees = table.keys_of(&list).into_iter().map(|keys| Tree::new(keys, &self.arena)).collect();
         table.change_indexes(|indexes| *indexes = list);
         table.set_trees(trees);
         Ok(Table::of(Arc::new(table)))

@@ -120,6 +120,9 @@ impl Transaction {
             let joined = Joined { commit_ts: self.ts, point: self.last_met() };
             return Ok(Published { joined, change: Change::default() });
         }
+        if self.prepared.is_some() {
+            self.core.registry.set_told_to_commit(self.slot);
+        }
         let validated = match self.settled_before() {
             Some(at) => {
                 // After a rollback that failed, its record is another's.
@@ -153,11 +156,12 @@ impl Transaction {
     pub(super) fn validate_commit(&mut self) -> Result<Validated> {
         self.core.check_open()?;
         self.read_ahead();
-        self.announce();
         // Those of a prepared transaction's tables have stayed since (I-32).
         if self.prepared.is_none() {
+            self.core.registry.set_committing(self.slot);
             self.check_definitions()?;
         }
+        self.announce();
         self.list_appends()?;
         Ok(Validated(match self.isolation {
             _ if self.under.is_some() => self.validate_under_protocol()?,
@@ -189,7 +193,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Announces the commit, before the last look at definitions and marks.
+    /// Announces that the last look at marks comes.
     pub(super) fn announce(&self) {
         if self.moves || self.marks_gaps {
             self.core.registry.set_deciding(self.slot);
@@ -430,7 +434,8 @@ impl Transaction {
     }
 
     /// Tables may have been dropped and indexes created since the writes were
-    /// made. Keys of new indexes are entered now, before anything is visible.
+    /// made. Keys of new indexes are entered now, before anything is visible. It may wait for others
+    /// there, which readers must not wait for, so nothing but that it commits is announced yet.
     pub(super) fn check_definitions(&mut self) -> Result<()> {
         let mut last = u32::MAX;
         for n in 0..self.buffers.writes.len() {
@@ -443,10 +448,7 @@ impl Transaction {
                 last = write.table;
             }
             if used.table.indexes_version() != used.indexes_version {
-                // It may wait for others there, and readers must not wait for that.
-                self.core.registry.set_committing(self.slot);
                 self.enter_new_indexes(write)?;
-                self.announce();
             }
         }
         Ok(())

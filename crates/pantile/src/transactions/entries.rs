@@ -4,13 +4,15 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use pantile_base::{Timestamp, TupleId};
-use pantile_index::{Batch, Direction, Insert, Scan as Cursor};
+use pantile_index::{Batch, Direction, Finger, Insert, Scan as Cursor};
+use smallvec::SmallVec;
 
 use crate::engine::anchor::{Anchor, Owner};
 use crate::engine::buffers::{Buffers, Undo};
 use crate::engine::stale::StaleEntry;
 use crate::engine::table::{IndexInner, PRIMARY, TableInner};
 use crate::engine::writes::{Pending, Write};
+use crate::transactions::fetch::{Keys, TOGETHER};
 use crate::transactions::hold::Held;
 use crate::transactions::read::Seen;
 use crate::transactions::transaction::Transaction;
@@ -29,6 +31,13 @@ impl Transaction {
             return Ok(());
         }
         let write = *write;
+        if let Some(gathered) = &mut self.gathered
+            && held.fresh
+            && write.is_new
+        {
+            gathered.push(held.write);
+            return Ok(());
+        }
         let indexes = Arc::clone(indexes);
         let (mut old, mut new) = (Key::default(), Key::default());
         let ts = self.ts;
@@ -62,12 +71,21 @@ impl Transaction {
                 if self.under.is_some() {
                     self.ask_to_change_keys(table, index.number)?;
                 }
-                let entry = StaleEntry::new(table, index.number, write.tuple, &old);
+                let entry = StaleEntry::new(table, index.number, write.tuple, old.words());
+                // Nobody else had a key that this transaction has entered and gives up. The tuple
+                // alone does not tell that once the entry goes.
+                if self.notes_ranges
+                    && index.checks_unique
+                    && !old.has_null
+                    && matches!(write.pending, Pending::Row { .. })
+                {
+                    self.buffers.reads.note_free(&entry);
+                }
                 self.told.tell(&entry);
                 self.buffers.stale.push(entry);
             }
             if has {
-                self.enter(table, index, write.tuple, &new, &entry)?;
+                self.enter(table, index, write.tuple, (&new, entry.words()), &Finger::default())?;
             }
         }
         if self.under.is_some() && pending == Pending::Tombstone {
@@ -75,27 +93,66 @@ impl Transaction {
         }
         if let (Pending::Tombstone, Seen::Row(row)) = (pending, self.current(table, held)) {
             old.set_primary(&row);
-            let entry = StaleEntry::new(table, PRIMARY, write.tuple, &old);
+            let entry = StaleEntry::new(table, PRIMARY, write.tuple, old.words());
             self.buffers.stale.push(entry);
         }
         Ok(())
     }
 
+    /// Enters the keys of new rows into the secondary indexes, with the cache misses of their descents
+    /// side by side.
+    pub(super) fn enter_gathered(&mut self, table: &TableInner, gathered: &[u32]) -> Result<()> {
+        let Some(&first) = gathered.first() else { return Ok(()) };
+        let used = self.buffers.writes[first as usize].table;
+        let indexes = Arc::clone(&self.buffers.tables[used as usize].indexes);
+        let (ts, mut key) = (self.ts, Key::default());
+        for index in indexes.iter().filter(|i| i.is_of(ts)) {
+            let (mut entries, mut entered) = (Keys::default(), SmallVec::<[u32; TOGETHER]>::new());
+            for &n in gathered {
+                if self.set_new_key(table, index, n, &mut key) {
+                    key.push_tuple(self.buffers.writes[n as usize].tuple.0);
+                    entries.push(key.words());
+                    entered.push(n);
+                }
+            }
+            let (fingers, mut last) = (entries.fingers_in(index.tree()), &Finger::default());
+            for ((entry, &n), finger) in entries.iter().zip(&entered).zip(&fingers) {
+                if !index.tree().is_near(last, entry) {
+                    last = finger;
+                }
+                if index.checks_unique {
+                    self.set_new_key(table, index, n, &mut key);
+                }
+                let tuple = self.buffers.writes[n as usize].tuple;
+                self.enter(table, index, tuple, (&key, entry), last)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Builds the key of a row that it writes; false if it has none.
+    fn set_new_key(&self, table: &TableInner, index: &IndexInner, write: u32, key: &mut Key) -> bool {
+        let Pending::Row { start, len, layout } = self.buffers.writes[write as usize].pending else {
+            return false;
+        };
+        index.set_key(&table.row_in(layout, &self.buffers.rows[start..start + len as usize]), key)
+    }
+
     /// Enters a key into a secondary index, and only then looks for other rows
     /// that have it: of two transactions that do so at once, one sees the other
     /// (T10).
-    pub(super) fn enter(
+    fn enter(
         &mut self,
         table: &TableInner,
         index: &IndexInner,
         tuple: TupleId,
-        key: &Key,
-        entry: &Key,
+        (key, entry): (&Key, &[u64]),
+        finger: &Finger,
     ) -> Result<()> {
         if self.under.is_some() {
             self.ask_to_change_keys(table, index.number)?;
         }
-        match self.insert_entry(index.tree(), entry.words(), tuple) {
+        match self.insert_at(index.tree(), finger, entry, tuple, self.insert_ts()) {
             Insert::Inserted => self.entry_inserted(StaleEntry::new(table, index.number, tuple, entry)),
             Insert::Exists(_) if self.is_found_by_later(table, tuple) => {
                 return Err(table.conflict(Conflict::ReadByLater));
@@ -147,7 +204,7 @@ impl Transaction {
                 }
                 entry.clone_from(&key);
                 entry.push_tuple(write.tuple.0);
-                self.enter(&table, index, write.tuple, &key, &entry)?;
+                self.enter(&table, index, write.tuple, (&key, entry.words()), &Finger::default())?;
             }
         }
         Ok(())
@@ -163,7 +220,7 @@ impl Transaction {
         let mut entry = Key::default();
         if !old.flags().is_tombstone() && index.set_key(&table.row_of(old), &mut entry) {
             entry.push_tuple(write.tuple.0);
-            self.buffers.stale.push(StaleEntry::new(table, index.number, write.tuple, &entry));
+            self.buffers.stale.push(StaleEntry::new(table, index.number, write.tuple, entry.words()));
         }
     }
 
@@ -187,7 +244,7 @@ impl Transaction {
                 // Kept if the row commits with this key. If it does not, the next writer of
                 // the tuple finds the entry, and the gap's mark on the tuple (I-31).
                 Insert::Inserted => {
-                    let entry = StaleEntry::new(table, index.number, write.tuple, &entry);
+                    let entry = StaleEntry::new(table, index.number, write.tuple, entry.words());
                     self.mark_gap(table, &entry);
                     self.core.stale.push(self.slot, self.core.registry.now(), entry);
                 }

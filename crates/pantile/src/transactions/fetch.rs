@@ -1,7 +1,7 @@
 //! Reading several rows at once, ahead of their use.
 
 use pantile_base::{Timestamp, TupleId, prefetch};
-use pantile_index::{Index as Tree, Scan as Walk};
+use pantile_index::{Finger, Index as Tree, Scan as Walk};
 use smallvec::SmallVec;
 
 use crate::engine::anchor::Anchor;
@@ -18,7 +18,8 @@ use crate::types::value::Value;
 /// Rows whose contents the CPU brings in side by side, as many as their keys.
 pub(super) const TOGETHER: usize = pantile_index::SIDE_BY_SIDE;
 
-/// The primary keys of rows, at most [`TOGETHER`], one behind the other.
+/// Keys of rows, at most [`TOGETHER`], one behind the other.
+#[derive(Default)]
 pub(super) struct Keys {
     words: SmallVec<[u64; 2 * TOGETHER]>,
     ends: SmallVec<[usize; TOGETHER]>,
@@ -40,6 +41,18 @@ impl Keys {
         Ok(Self { words, ends })
     }
 
+    pub fn push(&mut self, key: &[u64]) {
+        key.iter().for_each(|word| self.words.push(*word));
+        self.ends.push(self.words.len());
+    }
+
+    /// All of them; in place of those that are not there, none.
+    fn slices(&self) -> [&[u64]; TOGETHER] {
+        let mut keys: [&[u64]; TOGETHER] = [&[]; TOGETHER];
+        keys.iter_mut().zip(self.iter()).for_each(|(place, key)| *place = key);
+        keys
+    }
+
     #[inline]
     pub fn iter(&self) -> impl Iterator<Item = &[u64]> {
         let mut start = 0;
@@ -48,11 +61,16 @@ impl Keys {
 
     /// The tuples that an index has for them, looked up side by side.
     fn find_in(&self, tree: &Tree) -> [Option<TupleId>; TOGETHER] {
-        let (mut keys, mut found): ([&[u64]; TOGETHER], _) = ([&[]; TOGETHER], [None; TOGETHER]);
-        keys.iter_mut().zip(self.iter()).for_each(|(place, key)| *place = key);
-        let count = self.ends.len();
-        tree.get_many(&keys[..count], &mut found[..count]);
+        let (count, mut found) = (self.ends.len(), [None; TOGETHER]);
+        tree.get_many(&self.slices()[..count], &mut found[..count]);
         found.map(|tuple| tuple.map(TupleId))
+    }
+
+    /// Where they are to be inserted.
+    pub fn fingers_in(&self, tree: &Tree) -> [Finger; TOGETHER] {
+        let (count, fingers) = (self.ends.len(), std::array::from_fn(|_| Finger::default()));
+        tree.put_fingers(&self.slices()[..count], &fingers[..count]);
+        fingers
     }
 }
 

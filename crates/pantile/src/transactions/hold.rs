@@ -129,7 +129,7 @@ impl Transaction {
                 let write = &mut self.buffers.writes[held.write as usize];
                 write.is_new = true;
                 write.found_by_later = found_by_later;
-                self.entry_inserted(StaleEntry::new(table, PRIMARY, tuple, key));
+                self.entry_inserted(StaleEntry::new(table, PRIMARY, tuple, key.words()));
                 if self.isolation == Isolation::Snapshot && insert_ts != self.new_key_ts(table) {
                     // An entry was removed meanwhile, perhaps this key's.
                     return Err(table.conflict(Conflict::ChangedSinceSnapshot));
@@ -188,7 +188,7 @@ impl Transaction {
 
     /// The timestamp against which the marks of gaps are checked. Writers that
     /// draw theirs at commit publish above every mark.
-    fn insert_ts(&self) -> u64 {
+    pub(super) fn insert_ts(&self) -> u64 {
         if self.writes_late() { u64::MAX } else { self.ts.get() }
     }
 
@@ -198,7 +198,14 @@ impl Transaction {
         self.insert_at(tree, &Finger::default(), key, tuple, self.insert_ts())
     }
 
-    fn insert_at(&self, tree: &Tree, finger: &Finger, key: &[u64], tuple: TupleId, ts: u64) -> Insert {
+    pub(super) fn insert_at(
+        &self,
+        tree: &Tree,
+        finger: &Finger,
+        key: &[u64],
+        tuple: TupleId,
+        ts: u64,
+    ) -> Insert {
         match tree.insert_near(finger, key, tuple.0, ts) {
             Insert::Forbidden(_) if self.moves && self.moves_behind_readers().is_ok() => {
                 tree.insert_near(finger, key, tuple.0, u64::MAX)

@@ -1,6 +1,7 @@
 //! Many rows in one call: counting, inserting and deleting them.
 
 use pantile_base::Timestamp;
+use smallvec::SmallVec;
 
 use crate::engine::memory_limit::Adds;
 use crate::engine::table::{Index, IndexInner, Table};
@@ -101,13 +102,17 @@ impl Transaction {
 
     fn put_together<'v, R: AsRef<[Value<'v>]>>(&mut self, table: &Table, rows: &[R]) -> Result<()> {
         self.check_write(&table.inner)?;
+        // Nothing of the program's runs while rows lack keys.
+        let rows: SmallVec<[&[Value<'v>]; TOGETHER]> = rows.iter().map(AsRef::as_ref).collect();
         let at = self.statement();
-        let tuples = self.look_up_rows(table, rows, at);
-        for (n, row) in rows.iter().enumerate() {
+        let tuples = self.look_up_rows(table, &rows, at);
+        self.gathered = (rows.len() > 1 && self.under.is_none()).then(SmallVec::new);
+        let put = rows.iter().enumerate().try_for_each(|(n, row)| {
             let looked_up = tuples.map(|tuples| tuples[n]).filter(|_| self.reads_still(at));
-            self.put(table, row.as_ref(), looked_up, false)?;
-        }
-        Ok(())
+            self.put(table, row, looked_up, false).map(drop)
+        });
+        let gathered = self.gathered.take().unwrap_or_default();
+        put.and_then(|()| self.enter_gathered(&table.inner, &gathered))
     }
 
     /// Whether what it has looked up when it read at `at` holds: it may have begun again,

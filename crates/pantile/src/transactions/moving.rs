@@ -8,7 +8,6 @@
 //! Resilient Geo-Distributed SQL Database", SIGMOD 2020, 3.3 and 3.4).
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use pantile_base::control::{Control, is_removed};
 use pantile_base::sync::hint;
@@ -233,6 +232,10 @@ impl Transaction {
         if bound > self.core.registry.pending(self.slot) {
             return Err(table.conflict(Conflict::ReadChanged));
         }
-        self.wait_within(table, holder, bound, Duration::MAX, over)
+        // It would wait with its locks and its bound, for which others wait in turn.
+        match self.await_commit(table, holder, bound, over)? {
+            true => Err(table.conflict(Conflict::Locked)),
+            false => Ok(()),
+        }
     }
 }

@@ -63,6 +63,7 @@ impl Transaction {
     pub(crate) fn check_prepare(&mut self) -> Result<()> {
         self.check_ended()?;
         self.core.check_open()?;
+        self.core.registry.set_committing(self.slot);
         let checked = self.check_definitions().and_then(|()| self.list_appends());
         // It looks again when it commits.
         self.core.registry.set_idle(self.slot);
@@ -139,6 +140,7 @@ impl Transaction {
         if self.isolation == Isolation::Serializable {
             // Definitions were looked at before.
             let settled = self.validate_commit()?.0;
+            self.core.registry.settle_at(self.slot, settled);
             self.prepared.as_mut().expect("it has just been set").settled = Some(settled);
         }
         self.end_preparing()
@@ -176,9 +178,8 @@ impl Transaction {
 
     fn end_preparing(&mut self) -> Result<()> {
         self.core.note_prepared(self.slot, self.id())?;
-        if self.isolation != Isolation::Serializable {
-            self.core.registry.reads_no_more(self.slot);
-        }
+        self.core.registry.set_prepared(self.slot);
+        self.core.registry.reads_no_more(self.slot);
         self.leave_stage();
         self.stop = None;
         Ok(())
@@ -217,6 +218,17 @@ impl Transaction {
         if self.settled_before().is_none() {
             self.core.registry.withdraw_commit(self.slot);
         }
+        self.core.registry.set_prepared(self.slot);
+    }
+
+    /// It was not prepared, or cannot be made again, but its record is there. So it stays, with what it
+    /// has locked, until it is rolled back. Nobody waits for its commit.
+    pub(crate) fn stay_broken(&mut self) -> Result<()> {
+        self.core.registry.withdraw_commit(self.slot);
+        self.core.registry.reads_no_more(self.slot);
+        self.core.registry.set_prepared(self.slot);
+        self.leave_stage();
+        self.core.note_prepared(self.slot, self.id())
     }
 
     pub(super) fn end_promise(&mut self) {

@@ -410,8 +410,8 @@ impl Transaction {
         }
     }
 
-    /// Waits for another transaction as the conflict policy says: until `over`,
-    /// or until the holder's slot has another transaction or another bound.
+    /// Waits for another transaction: until `over`, or until the holder's slot has another
+    /// transaction or another bound.
     pub(super) fn wait_for(
         &self,
         table: &TableInner,
@@ -419,17 +419,32 @@ impl Transaction {
         bound: Timestamp,
         over: impl Fn() -> bool,
     ) -> Result<()> {
-        let limit = match self.policy {
-            // The holder is committing, and does so without waiting for others.
-            _ if self.passes => Duration::MAX,
-            ConflictPolicy::Wait(limit) => limit,
-            ConflictPolicy::Abort => return Err(table.conflict(Conflict::Locked)),
-        };
-        self.wait_within(table, holder, bound, limit, over)
+        // One that passes waits only for those that are committing, or prepared.
+        if self.passes && !self.await_commit(table, holder, bound, &over)? {
+            return Ok(());
+        }
+        match self.policy {
+            ConflictPolicy::Wait(limit) => self.wait_within(table, holder, bound, limit, over),
+            ConflictPolicy::Abort => Err(table.conflict(Conflict::Locked)),
+        }
     }
 
-    /// The same, at most for `limit`.
-    pub(super) fn wait_within(
+    /// Waits for one that is committing, which does not take long: it waits for nobody. Returns true
+    /// if it is prepared instead, and may stay so for any time.
+    pub(super) fn await_commit(
+        &self,
+        table: &TableInner,
+        holder: Slot,
+        bound: Timestamp,
+        over: impl Fn() -> bool,
+    ) -> Result<bool> {
+        let is_prepared = || self.core.registry.is_prepared(holder);
+        self.wait_within(table, holder, bound, Duration::MAX, || over() || is_prepared())?;
+        Ok(is_prepared() && !over())
+    }
+
+    /// Waits at most for `limit`.
+    fn wait_within(
         &self,
         table: &TableInner,
         holder: Slot,

@@ -115,7 +115,7 @@ impl Transaction {
         if self.under.is_some() && !is_hidden(entry.table) {
             self.keep_keys_as_read(entry.table, entry.index);
         }
-        let at = self.buffers.write_of(entry.table, entry.tuple);
+        let at = self.buffers.newest_write_of(entry.table, entry.tuple);
         let table = self.core.tables.by_id(entry.table);
         match (at.map(|at| &mut self.buffers.writes[at as usize]), table) {
             (Some(write), Some(table)) if write.is_new || write.base.is_none() => {

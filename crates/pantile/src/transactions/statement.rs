@@ -61,6 +61,7 @@ impl Transaction {
     /// At that timestamp the table did not exist, or had other rows. At read committed, where each
     /// statement reads at its own timestamp, the one at which the transaction began counts.
     pub fn is_before(&self, table: &Table) -> bool {
+        self.is_known.set(true);
         table.inner.is_newer_than(self.ts)
     }
 

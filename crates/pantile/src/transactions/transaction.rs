@@ -9,6 +9,8 @@ use std::time::Duration;
 use pantile_base::Timestamp;
 use pantile_base::control::{Control, is_removed};
 use pantile_cc::{Begin, Clock, Protocol, Reads, Slot};
+use pantile_index::SIDE_BY_SIDE;
+use smallvec::SmallVec;
 
 use crate::engine::buffers::Buffers;
 use crate::engine::gate::Permit;
@@ -106,6 +108,9 @@ pub struct Transaction {
     pub(super) under: Option<Box<UnderProtocol>>,
     /// It only reads, and goes past writers that will move behind it, or past all.
     pub(super) passes: bool,
+    /// While several rows are added in one call: the new ones, whose keys are yet to be entered into
+    /// the secondary indexes.
+    pub(super) gathered: Option<SmallVec<[u32; SIDE_BY_SIDE]>>,
     /// A later transaction has found a key absent that it has entered, so it
     /// must move.
     pub(super) must_move: Cell<bool>,
@@ -222,6 +227,7 @@ impl Transaction {
             is_careful,
             under,
             passes,
+            gathered: None,
             must_move: Cell::new(false),
             is_known: Cell::new(false),
             policy: options.conflict.unwrap_or(core.options.conflict),

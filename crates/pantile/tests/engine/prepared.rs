@@ -171,6 +171,46 @@ fn readers_wait_for_one_that_is_serializable() {
     });
 }
 
+/// Nobody may ever decide. Readers wait as long as their conflict policy says. A commit that would have
+/// to wait is refused.
+#[test]
+fn readers_and_commits_do_not_wait_for_ever() {
+    let (db, table) = new();
+    let policies = [
+        (ConflictPolicy::Abort, Conflict::Locked),
+        (ConflictPolicy::Wait(Duration::from_millis(20)), Conflict::TimedOut),
+    ];
+    let begin = |policy| db.begin_with(TransactionOptions::new().conflict(policy)).expect("begin");
+    // These have read a row before it is prepared, and so must commit before it...
+    let mut writers = policies.map(|(policy, _)| begin(policy));
+    for (txn, id) in writers.iter_mut().zip([100u64, 101]) {
+        assert!(txn.get(&table, &[0u64.into()]).expect("a look-up").is_some());
+        assert!(txn.get(&table, &[id.into()]).expect("a look-up").is_none());
+    }
+    let prepared = prepare(&db, &table, Isolation::Serializable, b"x");
+    // ... and behind a reader that comes after it.
+    let reader = db.begin().expect("begin");
+    for id in [100u64, 101] {
+        assert!(reader.get(&table, &[id.into()]).expect("a look-up").is_none());
+    }
+    for ((mut txn, id), (policy, conflict)) in writers.into_iter().zip([100u64, 101]).zip(policies) {
+        let outcome = put(&mut txn, &table, id, id, None).and_then(|()| txn.commit());
+        match outcome {
+            Err(Error::Conflict { conflict: Conflict::Locked, .. }) => {}
+            other => panic!("{policy:?}: {other:?}"),
+        }
+        let options = TransactionOptions::new().read_only(true).conflict(policy);
+        let txn = db.begin_with(options).expect("begin");
+        match txn.get(&table, &[0u64.into()]) {
+            Err(Error::Conflict { conflict: met, .. }) if met == conflict => {}
+            other => panic!("{policy:?}: {}", other.is_ok()),
+        }
+    }
+    drop(reader);
+    prepared.commit().expect("a commit");
+    assert_eq!(rows(&db, &table), AFTER);
+}
+
 /// What a serializable transaction has read must be so when it is prepared.
 #[test]
 fn one_whose_reads_have_changed_is_not_prepared() {

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use pantile::lab::medium_of;
 use pantile::{
-    ConflictPolicy, Database, GcOptions, MediumKind, Options, SimulatedTime, Table, TableDef, Type, Value,
+    ConflictPolicy, Database, GcOptions, Isolation, MediumKind, Options, SimulatedTime, Table, TableDef,
+    TransactionOptions, Type, Value,
 };
 
 const MB: u64 = 1 << 20;
@@ -303,6 +304,28 @@ fn the_worker_has_an_end() {
     bed.rest(ALL);
     assert_eq!(bed.db.upkeep(), None, "{:#?}", bed.db.stats());
     bed.assert_kept("after all");
+}
+
+/// A prepared transaction keeps the rows that it has locked, and the database rests beside it.
+#[test]
+fn the_worker_has_an_end_beside_a_prepared_transaction() {
+    for isolation in [Isolation::Serializable, Isolation::ReadCommitted] {
+        let mut bed = updated(1000);
+        let mut txn = bed.db.begin_with(TransactionOptions::new().isolation(isolation)).expect("begin");
+        for id in (0..ROWS).step_by(1_000) {
+            assert!(txn.update(&bed.table, &[id.into()], &[("data", Value::Bytes(b"x"))]).expect("a row"));
+        }
+        let prepared = bed.db.prepare(txn, b"x").expect("it is prepared");
+        bed.put(scattered(9).filter(|id| id % 1_000 != 0), 1000);
+        for _ in 0..20 {
+            bed.rest(ALL);
+        }
+        assert_eq!(bed.db.upkeep(), None, "{isolation:?}: {:#?}", bed.db.stats());
+        prepared.rollback().expect("a rollback");
+        bed.rest(ALL);
+        assert_eq!(bed.db.upkeep(), None, "{isolation:?}: {:#?}", bed.db.stats());
+        bed.assert_kept("after all");
+    }
 }
 
 /// Closing pays what nobody has paid.

@@ -213,6 +213,22 @@ fn what_a_killed_reader_held_is_given_back() {
     whole(&db);
 }
 
+/// Series with the same labels are a fault for Prometheus.
+#[test]
+fn readers_in_one_process_are_series_of_their_own() {
+    let place = ScratchDir::new();
+    let db = Database::open(place.path()).expect("open");
+    fill(&db);
+    let readers = [(); 3].map(|()| Database::open_read_only(place.path()).expect("open"));
+    let text = db.metrics();
+    let series = text.lines().filter_map(|line| line.strip_prefix("pantile_reader_held_bytes{"));
+    let labels: Vec<_> = series.filter_map(|line| Some(line.split_once('}')?.0)).collect();
+    let process = format!("process=\"{}\"", std::process::id());
+    let numbered = |number| format!("{process},number=\"{number}\"");
+    assert_eq!(labels, [process.clone(), numbered(2), numbered(3)]);
+    drop(readers);
+}
+
 /// There is always one, but what an earlier one held is given back while a later one
 /// reads. So are tables that were dropped before it came.
 #[test]

@@ -147,8 +147,11 @@ impl Reclaimer for TbCollect {
     fn debt(&self, cx: &Context<'_>) -> Debt {
         let Some(running) = cx.registry.running_set() else { return Debt::Payable };
         let running = running.epochs(self.epochs);
-        // Nothing that began an epoch ago still runs, except this.
-        let is_free = running.min().0 + LONG >= running.future().0;
+        // Nothing that began an epoch ago still runs, except this. Nor may others keep what nobody
+        // reads: processes whole blocks, and prepared transactions the rows that they have locked.
+        let is_free = running.min().0 + LONG >= running.future().0
+            && cx.store.holds().is_empty()
+            && !cx.registry.has_prepared();
         let janitor = self.janitor.lock();
         let survey = &janitor.survey;
         if self.is_more.load(Ordering::Relaxed) || survey.is_partial() {

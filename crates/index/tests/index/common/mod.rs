@@ -4,13 +4,18 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use pantile_index::{Batch, Direction, Index, NodeArena, Scan};
+use pantile_index::{Batch, Direction, Index, KeyForm, NodeArena, Scan};
 
 pub type Key = Vec<u64>;
 pub type Model = BTreeMap<Key, u64>;
 
-pub fn new_index(max_key_words: usize) -> Index {
-    Index::new(max_key_words, &Arc::new(NodeArena::new()))
+pub fn new_index(keys: impl Into<KeyForm>) -> Index {
+    Index::new(keys, &Arc::new(NodeArena::new()))
+}
+
+/// The tests' keys of `words` words: those of two words end with their value.
+pub fn keys_of(words: usize) -> KeyForm {
+    if words == 2 { KeyForm::Pairs } else { KeyForm::UpTo(words) }
 }
 
 /// Fewer steps under Miri, which is slow.

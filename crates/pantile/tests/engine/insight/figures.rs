@@ -1,10 +1,10 @@
 //! Figures, their history, and the text for Prometheus.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use pantile::lab::SimulatedTime;
-use pantile::{Database, Options, Table, TransactionOptions};
+use pantile::{Database, Options, Table, TableDef, TransactionOptions, Type, Value};
 use pantile_testkit::await_that;
 
 use super::{open, rewrite};
@@ -155,6 +155,30 @@ fn metrics_are_in_the_format_of_prometheus() {
     );
     assert!(*bytes >= 100.0 * 200.0);
     drop(report);
+}
+
+/// Each series is there once, which `parse` looks at, also where names are not.
+#[test]
+fn tables_that_had_one_name_are_series_of_their_own() {
+    let (db, table) = open(Options::new());
+    rewrite(&db, &table, 10, 1);
+    let holder = db.begin_read().expect("begin");
+    for _ in 0..2 {
+        let def = TableDef::new("gone").column("id", Type::U64).column("data", Type::Bytes(1 << 20));
+        let gone = db.create_table(def.primary_key(["id"])).expect("create");
+        // The value has a table of its own.
+        let row = [1u64.into(), Value::Bytes(&[7; 100_000])];
+        db.run(|txn| txn.insert(&gone, &row)).expect("insert");
+        db.drop_table("gone").expect("drop");
+    }
+    let text = db.metrics();
+    let values = parse(&text);
+    let is_gone = |name: &&&str| name.starts_with("pantile_table_bytes{table=\"gone");
+    assert_eq!(values.keys().filter(is_gone).count(), 4, "{text}");
+    let spaces = db.space_by_table();
+    let names: BTreeSet<_> = spaces.iter().map(|space| &space.table).collect();
+    assert_eq!(names.len(), spaces.len(), "{spaces:#?}");
+    drop(holder);
 }
 
 /// Sampled by the worker, without any call.

@@ -139,6 +139,25 @@ fn a_limit_that_ends_comes_before_one_that_warns() {
     assert_eq!(actions(&db), (0, 1));
 }
 
+/// A warning by one limit leaves the other in force.
+#[test]
+fn who_was_warned_of_can_still_be_ended() {
+    let options =
+        Options::new().max_pinned_age(MINUTE, OnPinned::Warn).max_pinned_bytes(1 << 20, OnPinned::End);
+    let (db, table, time) = timed(options);
+    rewrite(&db, &table, 10_000, 1);
+    let report = db.begin_read().expect("begin");
+    rewrite(&db, &table, 100, 1);
+    time.advance(2 * MINUTE);
+    db.upkeep();
+    assert_eq!((is_ended(&report, &table), actions(&db)), (None, (1, 0)));
+    rewrite(&db, &table, 10_000, 1);
+    time.advance(2 * MINUTE);
+    db.upkeep();
+    assert_eq!(is_ended(&report, &table), Some(EndedBy::Bytes(1 << 20)));
+    assert_eq!(actions(&db), (1, 1));
+}
+
 /// Without limits nobody is ended, however old.
 #[test]
 fn without_limits_nothing_is_done() {

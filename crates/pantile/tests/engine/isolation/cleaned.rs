@@ -137,3 +137,49 @@ fn an_older_writer_does_not_take_a_unique_key_that_was_held_after_it() {
         check(outcome, move_);
     }
 }
+
+/// A transaction adds a row and deletes it, or gives a row two keys one after the other. That told it
+/// that nobody else had the first one. If it moves behind a reader, nobody gets that key before it.
+#[test]
+fn a_unique_key_that_was_given_up_is_taken_after_that() {
+    for is_deleted in [true, false] {
+        let here = Cleaned::new(IndexDef::unique("by_code", ["code"]));
+        here.put(1, 10);
+        here.put(2, 20);
+        let table = &here.table;
+        let mut giver = here.db.begin().expect("begin");
+        let mut taker = here.db.begin().expect("begin");
+        let reader = here.db.begin_read().expect("begin");
+        let key = [if is_deleted { 7u64 } else { 2 }.into()];
+        giver.upsert(table, &[key[0], 70u64.into()]).expect("a row");
+        match is_deleted {
+            true => assert!(giver.delete(table, &key).expect("a row")),
+            false => assert!(giver.update(table, &key, &[("code", 71u64.into())]).expect("a row")),
+        }
+        assert!(giver.update(table, &[1u64.into()], &[("code", 11u64.into())]).expect("a row"));
+        assert!(reader.get(table, &[1u64.into()]).expect("it passes the lock").is_some());
+        let given = giver.commit().expect("a commit behind the reader");
+        assert!(given > reader.timestamp());
+        let taken = taker.insert(table, &[8u64.into(), 70u64.into()]).and_then(|()| taker.commit());
+        match taken {
+            Ok(taken) => assert!(taken > given, "the key was taken before it was free"),
+            Err(Error::Conflict { .. }) => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+/// A program that has asked whether a table is newer than its transaction finds it so for as long as
+/// the transaction runs.
+#[test]
+fn what_was_said_of_a_tables_age_holds() {
+    let here = Cleaned::new(IndexDef::new("by_code", ["code"]));
+    here.put(1, 10);
+    let mut txn = here.db.begin().expect("begin");
+    let def = TableDef::new("later").column("id", Type::U64).primary_key(["id"]);
+    let later = here.db.create_table(def).expect("create");
+    here.put(1, 11);
+    assert!(txn.is_before(&later));
+    let _ = txn.update(&here.table, &[1u64.into()], &[("code", 12u64.into())]);
+    assert!(txn.is_before(&later));
+}
