@@ -10,8 +10,8 @@ use pantile::{Durability, Options};
 use pantile_bench::Result;
 use pantile_bench::ycsb::{Mix, Ycsb};
 use pantile_flash::{
-    Known, PAGE_BYTES, Report, Request, SEED, Ssd, SsdSettings, Stream, Totals, Trace, TracedFactory, run,
-    sort,
+    Known, PAGE_BYTES, Report, Request, SEED, STREAMS_OF_LIVES, Ssd, SsdSettings, Stream, Totals, Trace,
+    TracedFactory, in_one_stream, listen_to_lives, run, sort,
 };
 
 #[derive(Parser)]
@@ -46,10 +46,11 @@ struct Arguments {
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
     println!(
-        "contents of a block  device MB  written MB  erase unit KB  one stream  by life before  by life after"
+        "contents of a block  device MB  written MB  erase unit KB  one stream  by life before  by the engine  by life after"
     );
     for &slots in &arguments.block_slots {
-        let (requests, pages) = trace(&arguments, slots)?;
+        let (by_engine, pages) = trace(&arguments, slots)?;
+        let requests = in_one_stream(&by_engine);
         let sorted = [Known::Before, Known::After].map(|by| sort(&requests, by, arguments.streams));
         for &erase_unit in &arguments.erase_units {
             let settings = SsdSettings {
@@ -57,17 +58,18 @@ fn main() -> Result<()> {
                 over_provisioning: arguments.over_provisioning,
                 block_pages: erase_unit / (PAGE_BYTES >> 10) as u32,
                 channels: 1,
-                streams: arguments.streams,
+                streams: arguments.streams.max(STREAMS_OF_LIVES),
                 ..SsdSettings::default()
             };
-            let [one, before, after] =
-                [&requests, &sorted[0], &sorted[1]].map(|requests| replay(requests, settings));
+            let [one, before, expected, after] =
+                [&requests, &sorted[0], &by_engine, &sorted[1]].map(|requests| replay(requests, settings));
             println!(
-                "{slots:>19} {:>10.0} {:>11.0} {erase_unit:>14} {:>11.2} {:>15.2} {:>14.2}",
+                "{slots:>19} {:>10.0} {:>11.0} {erase_unit:>14} {:>11.2} {:>15.2} {:>14.2} {:>14.2}",
                 (pages * PAGE_BYTES) as f64 / 1e6,
                 one.host_bytes() as f64 / 1e6,
                 one.write_amplification(),
                 before.write_amplification(),
+                expected.write_amplification(),
                 after.write_amplification(),
             );
         }
@@ -78,6 +80,7 @@ fn main() -> Result<()> {
 /// The requests of a run, and the pages of its medium.
 fn trace(arguments: &Arguments, slots: u32) -> Result<(Vec<Request>, u64)> {
     let trace = Trace::new((arguments.cache << 20) / PAGE_BYTES, 0);
+    listen_to_lives(&trace);
     let factory = TracedFactory { trace: Arc::clone(&trace), syncs_at_fences: false };
     let options = Options::new().custom_medium(factory).durability(Durability::None).block_slots(slots);
     let mix = Mix { updates: 100, ..Mix::default() };

@@ -5,7 +5,8 @@
 //! place and has a log, from the same changes. An [`Ssd`] replays requests: it has a flash translation layer that maps
 //! pages and cleans greedily, and says how much it wrote and erased, and how long that took. An [`Experiment`] does all of it for TPC-C.
 //!
-//! [`sort`] sorts the pages of a trace into streams by how long they live, which says what hints to a device could gain.
+//! [`sort`] sorts the pages of a trace into streams by how long they live, which says what hints to a device could gain;
+//! [`listen_to_lives`] sorts them by how long the engine expects them to.
 //!
 //! [`cold_blocks`] finds the blocks of a database that change no more, and [`compress`] measures what compressing their rows
 //! gains and costs.
@@ -14,6 +15,7 @@
 //! "Analytic modeling of SSD write performance" (greedy cleaning, over-provisioning, write amplification).
 
 mod cold;
+mod expected;
 mod in_place;
 mod lifetimes;
 mod packing;
@@ -24,8 +26,9 @@ mod tpcc;
 mod traced;
 
 pub use cold::{ColdBlock, ColdSettings, Costs, Gain, Way, cold_blocks, compress};
+pub use expected::{STREAMS_OF_LIVES, listen_to_lives};
 pub use in_place::{Change, InPlace, InPlaceSettings, Operation};
-pub use lifetimes::{Known, sort};
+pub use lifetimes::{Known, in_one_stream, sort};
 pub use packing::{Dictionary, ENTRY_BYTES, PackedRows, Packer, Unpacker};
 pub use request::{PAGE_BYTES, Request, Stream, Totals};
 pub use run::{SEED, run};

@@ -81,6 +81,15 @@ pub fn sort(requests: &[Request], by: Known, streams: Stream) -> Vec<Request> {
     sorted
 }
 
+/// The same requests, in the first stream.
+pub fn in_one_stream(requests: &[Request]) -> Vec<Request> {
+    let one = |request: &Request| match request {
+        Request::Write { pages, .. } => Request::Write { pages: pages.clone(), stream: 0 },
+        other => other.clone(),
+    };
+    requests.iter().map(one).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -125,13 +125,12 @@ impl Requests {
         runs(pages, LONGEST, |pages| self.list.push(Request::Write { pages, stream }));
     }
 
-    /// Writes all pages that wait, one stream after the other, in their order.
+    /// Writes all pages that wait, in their order, whatever their streams.
     pub fn write_back(&mut self) {
-        let mut streams: BTreeMap<Stream, Vec<u64>> = BTreeMap::new();
-        for (page, stream) in std::mem::take(&mut self.dirty) {
-            streams.entry(stream).or_default().push(page);
-        }
-        for (stream, pages) in streams {
+        let mut waiting = std::mem::take(&mut self.dirty).into_iter().peekable();
+        while let Some((first, stream)) = waiting.next() {
+            let more = std::iter::from_fn(|| waiting.next_if(|(_, of)| *of == stream));
+            let pages: Vec<u64> = std::iter::once(first).chain(more.map(|(page, _)| page)).collect();
             self.write_now(pages, stream);
         }
     }

@@ -3,6 +3,7 @@
 use crate::request::{PAGE_BYTES, Request, Requests, Stream};
 use pantile_media::{DirectoryOptions, DramMedium, Medium, MediumError, MediumFactory};
 use pantile_testkit::{Heard, HeardMedium};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -20,6 +21,8 @@ pub enum Access {
 pub struct Trace {
     requests: Mutex<Requests>,
     accesses: Mutex<Vec<Access>>,
+    /// Where blocks begin, their lengths, and the streams of what is written to them.
+    expected: Mutex<BTreeMap<u64, (u64, Stream)>>,
 }
 
 impl Trace {
@@ -27,7 +30,7 @@ impl Trace {
     /// `most_clean` others for reads.
     pub fn new(most_dirty: u64, most_clean: usize) -> Arc<Self> {
         let requests = Mutex::new(Requests::new(most_dirty, most_clean));
-        Arc::new(Self { requests, accesses: Mutex::default() })
+        Arc::new(Self { requests, accesses: Mutex::default(), expected: Mutex::default() })
     }
 
     fn with<T>(&self, work: impl FnOnce(&mut Requests) -> T) -> T {
@@ -42,6 +45,22 @@ impl Trace {
     pub fn read(&self, offset: u64, len: u64) {
         self.note(Access::Read(offset));
         self.with(|requests| requests.read(offset / PAGE_BYTES..(offset + len).div_ceil(PAGE_BYTES)));
+    }
+
+    /// From here on, what is written to this block goes to a stream of its own kind.
+    pub fn expect(&self, offset: u64, len: u64, stream: Stream) {
+        let mut expected = self.expected.lock().unwrap_or_else(PoisonError::into_inner);
+        // A chunk that has been given back may be divided in another way.
+        let gone: Vec<u64> = expected.range(offset..offset + len).map(|(from, _)| *from).collect();
+        gone.iter().for_each(|from| _ = expected.remove(from));
+        expected.insert(offset, (len, stream));
+    }
+
+    /// The stream of what is written here: the first one where nothing is expected.
+    fn stream_at(&self, offset: u64) -> Stream {
+        let expected = self.expected.lock().unwrap_or_else(PoisonError::into_inner);
+        let block = expected.range(..=offset).next_back();
+        block.filter(|(from, (len, _))| offset < **from + len).map_or(0, |(_, (_, stream))| *stream)
     }
 
     /// Notes that bytes have been written.
@@ -90,7 +109,7 @@ impl TracedFactory {
     fn hear(&self, call: Heard) {
         match call {
             Heard::Read { offset, len } => self.trace.read(offset, len),
-            Heard::Write { offset, len } => self.trace.write(offset, len, 0),
+            Heard::Write { offset, len } => self.trace.write(offset, len, self.trace.stream_at(offset)),
             // A file that is synced often is written with zeros ahead of its use.
             Heard::Grow { from, to } if self.syncs_at_fences => self.trace.write(from, to - from, 0),
             Heard::Fence if self.syncs_at_fences => self.trace.sync(),
@@ -115,6 +134,17 @@ impl MediumFactory for TracedFactory {
 mod tests {
     use super::*;
     use crate::request::Totals;
+
+    #[test]
+    fn what_is_written_to_a_block_goes_to_its_stream() {
+        let trace = Trace::new(100, 0);
+        trace.expect(4 * PAGE_BYTES, 2 * PAGE_BYTES, 3);
+        let streams = |trace: &Trace| [3, 4, 5, 6].map(|page| trace.stream_at(page * PAGE_BYTES));
+        assert_eq!(streams(&trace), [0, 3, 3, 0]);
+        // The chunk is divided anew.
+        trace.expect(3 * PAGE_BYTES, 3 * PAGE_BYTES, 1);
+        assert_eq!(streams(&trace), [1, 1, 1, 0]);
+    }
 
     #[test]
     fn pages_wait_for_a_sync_and_follow_each_other_in_requests() {

@@ -27,7 +27,7 @@ const FENCES: usize = HEADER + 2 * LEAF;
 const WORDS: usize = FENCES + 2;
 const CLASS: Class = Class::holding(WORDS);
 const _: () = assert!(CLASS.words() == WORDS && HEADER + 3 * INNER <= FENCES);
-/// A node has so many units to spend, of which an entry costs as many as it has words.
+/// Units that a node has to spend. An entry costs one for each of its words.
 const BUDGET: usize = LEAF * OF_LEAF;
 const OF_LEAF: usize = 2;
 const OF_INNER: usize = 3;

@@ -16,7 +16,7 @@ use crate::block::{Block, BlockId, BlockRef, BlockState};
 use crate::collect::BlockInfo;
 use crate::content::{HEADER_BYTES, Header, encode};
 use crate::error::StoreError;
-use crate::event::{BlockEvent, emit};
+use crate::event::{BlockEvent, emit, emit_opened};
 use crate::format::Descriptor;
 use crate::geometry::{Class, stride_for};
 use crate::shape::Shape;
@@ -353,7 +353,8 @@ impl Store {
         let descriptor = Descriptor { table: lane.table.0, opened_at: now.get(), recycles, shape };
         self.open_in_dram(block, &descriptor, bytes);
         self.write_descriptor(chunk, id.index, &descriptor)?;
-        emit(BlockEvent::Opened, chunk.block_ref(id.index), lane.table);
+        let offset = chunk.end_of(id.index) - u64::from(bytes);
+        emit_opened(chunk.block_ref(id.index), lane.table, offset, bytes, lane.life);
         Ok(id)
     }
 

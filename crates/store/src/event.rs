@@ -3,6 +3,7 @@
 use pantile_base::TableId;
 
 use crate::block::BlockRef;
+use crate::stream::Life;
 
 /// What has happened to a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,5 +39,21 @@ pub fn emit(event: BlockEvent, block: BlockRef, table: TableId) {
         index = block.id.index,
         opened_at = block.opened_at,
         table = table.0,
+    );
+}
+
+/// Emits that a block has been opened: also where its bytes are, and how long what is written there is
+/// expected to live.
+pub(crate) fn emit_opened(block: BlockRef, table: TableId, offset: u64, bytes: u32, life: Life) {
+    tracing::trace!(
+        target: "pantile::block",
+        event = ?BlockEvent::Opened,
+        chunk = block.id.chunk,
+        index = block.id.index,
+        opened_at = block.opened_at,
+        table = table.0,
+        offset,
+        bytes,
+        life = ?life,
     );
 }

@@ -120,6 +120,8 @@ type Lanes = [Option<u32>; Life::COUNT];
 pub(crate) struct Lane {
     pub table: TableId,
     pub stride: u32,
+    /// Of what it was made for. It has other lives as well unless the class is large.
+    pub life: Life,
     /// Whether the blocks of the class are many enough for a lane for each life.
     pub is_large: bool,
     pub open: Option<OpenBlock>,
@@ -263,7 +265,7 @@ fn add_lane(all: &mut Vec<Lane>, lanes: &mut Lanes, (table, stride, life): (Tabl
     let later = Life::LATER.iter().find_map(|&life| lanes[life as usize]);
     let shared = later.filter(|&lane| life != Life::Unknown && !all[lane as usize].is_large);
     let lane = shared.unwrap_or_else(|| {
-        all.push(Lane::new(table, stride, later.is_some()));
+        all.push(Lane::new((table, stride, life), later.is_some()));
         all.len() as u32 - 1
     });
     lanes[life as usize] = Some(lane);
@@ -271,10 +273,11 @@ fn add_lane(all: &mut Vec<Lane>, lanes: &mut Lanes, (table, stride, life): (Tabl
 }
 
 impl Lane {
-    fn new(table: TableId, stride: u32, is_large: bool) -> Self {
+    fn new((table, stride, life): (TableId, u32, Life), is_large: bool) -> Self {
         Self {
             table,
             stride,
+            life,
             is_large,
             open: None,
             spare: Vec::new(),
