@@ -46,10 +46,31 @@ void drop_engine_table(uint64_t number)
   forget_row_numbers(number);
 }
 
+/* Refuses to replace a table that the server does not know, because its definition (.frm) is missing: its rows are there.
+ * What begins anew after a kill are tables that the server has made for itself, with # in their names. */
+static int refuse_unknown(const char *name, const HA_CREATE_INFO *info)
+{
+  const char *base= strrchr(name, FN_LIBCHAR);
+  base= base ? base + 1 : name;
+  Entry entry;
+  pantile_table *table;
+  if (info->tmp_table() || strchr(base, '#') || catalog::find(name, &entry) != PANTILE_OK ||
+      pantile_table_open(pantile_database, entry.engine_name().c_str(), &table) != PANTILE_OK)
+    return 0;
+  pantile_table_free(table);
+  my_printf_error(ER_TABLESPACE_EXISTS,
+                  "ENGINE=Pantile has a table '%s' whose definition (%s.frm) is missing. Nothing was created, and its rows are "
+                  "there: put the file back, or remove the table by DROP TABLE",
+                  MYF(0), base, base);
+  return HA_ERR_TABLESPACE_EXISTS;
+}
+
 int ha_pantile::create(const char *name, TABLE *form, HA_CREATE_INFO *info)
 {
   THD *thd= ha_thd();
   if (int failed= refuse_foreign_keys(thd))
+    return failed;
+  if (int failed= refuse_unknown(name, info))
     return failed;
   if (info->data_file_name || info->index_file_name)
   {

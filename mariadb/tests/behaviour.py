@@ -454,7 +454,15 @@ def lost_tables():
     a.do("CREATE TABLE left_over (id INT) ENGINE=Pantile"), a.do("INSERT INTO left_over VALUES (1)"), a.do("FLUSH TABLES")
     os.remove(f"{directory}/behaviour/left_over.frm")
     same(a.do("SELECT * FROM left_over"), -1146)
+    # Its rows are not lost by a CREATE.
+    same(a.do("CREATE TABLE left_over (id INT, n INT) ENGINE=Pantile"), -1813)
+    same(a.do("DROP TABLE left_over"), 0)
     same(a.do("CREATE TABLE left_over (id INT, n INT) ENGINE=Pantile"), 0), same(a.do("SELECT * FROM left_over"), [])
+    shutil.copy(f"{directory}/behaviour/left_over.frm", f"{directory}/kept.frm")
+    a.do("INSERT INTO left_over VALUES (1, 2)"), a.do("FLUSH TABLES"), os.remove(f"{directory}/behaviour/left_over.frm")
+    same(a.do("CREATE TABLE left_over (id INT) ENGINE=Pantile"), -1813), same(a.do("CREATE OR REPLACE TABLE left_over (id INT) ENGINE=Pantile"), -1813)
+    shutil.move(f"{directory}/kept.frm", f"{directory}/behaviour/left_over.frm")
+    same(a.do("SELECT * FROM left_over"), [(1, 2)]), same(a.do("DROP TABLE left_over"), 0)
 
 
 def indexes_after_a_kill():
