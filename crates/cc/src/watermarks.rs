@@ -152,13 +152,18 @@ impl Registry {
         })
     }
 
-    /// The transactions at or below `ts` that may yet commit. All of them write
-    /// at the timestamp at which they began, at the one at which they were prepared, or at one that
-    /// they will draw above the present, as late writers do. `ts` must be in the past. All other
-    /// transactions at or below `ts` have ended, once those that were
-    /// committing at `ts` or later have. Returns `None` if a transaction is
-    /// just beginning. To be called after [`Registry::are_over`] has said that.
-    pub fn undecided(&self, ts: Timestamp) -> Option<Vec<Timestamp>> {
+    /// The transactions at or below `ts` that may yet commit, once `commits`, those that were
+    /// committing at `ts` or later, are over; `None` before that, and if a transaction is just
+    /// beginning. `ts` must be in the past.
+    ///
+    /// All of them write at the timestamp at which they began, at the one at which they were prepared,
+    /// or at one that they will draw above the present, as late writers do. All other transactions at or
+    /// below `ts` have ended.
+    pub fn undecided(&self, ts: Timestamp, commits: &CommitsUnderWay) -> Option<Vec<Timestamp>> {
+        // First: one that has been prepared meanwhile is then listed where it will publish.
+        if !self.are_over(commits) {
+            return None;
+        }
         fence(Ordering::SeqCst);
         let mut undecided = Vec::new();
         for state in self.slots_used() {
@@ -189,7 +194,7 @@ impl Registry {
 
     /// Whether all of them have ended, or have given up: one that has been prepared, or whose commit
     /// failed while it stays so, appends when it is told to commit.
-    pub fn are_over(&self, commits: &CommitsUnderWay) -> bool {
+    pub(crate) fn are_over(&self, commits: &CommitsUnderWay) -> bool {
         commits.0.iter().all(|&(n, active)| {
             let state = &self.slots[n];
             state.active.load(Ordering::SeqCst) != active || !state.may_have_appended()

@@ -58,6 +58,8 @@ impl<'a> Content<'a> {
 /// How nodes hold sorted entries. Leaves hold keys and values. Inner nodes hold
 /// separators; the value of a separator is the child that begins at it.
 ///
+/// The defaults are those of a layout in which the place of a key cannot be guessed.
+///
 /// Optimistic readers may call functions that take a [`Node`], while its words
 /// change. The functions then return garbage, but they neither panic nor read
 /// outside the node (I4). Keys given have at least one word.
@@ -87,19 +89,32 @@ pub(crate) trait Layout: Copy + Send + Sync + 'static {
     }
 
     /// Prefetches the line of the leaf at `addr` that says what range it covers.
-    fn prefetch_leaf_header(&self, addr: usize);
+    #[inline(always)]
+    fn prefetch_leaf_header(&self, addr: usize) {
+        self.prefetch(addr);
+    }
 
     /// Prefetches the lines in which `key` will be looked for in the leaf at `addr`, child `i` of `parent`.
-    fn prefetch_child(&self, parent: Node<'_>, i: usize, addr: usize, key: &[u64]);
+    #[inline(always)]
+    fn prefetch_child(&self, _parent: Node<'_>, _i: usize, addr: usize, _key: &[u64]) {
+        self.prefetch(addr);
+    }
 
     /// Where in a leaf, whose header is there, `key` is likely to be.
-    fn guess(&self, leaf: Node<'_>, key: &[u64]) -> Option<Guess>;
+    #[inline(always)]
+    fn guess(&self, _leaf: Node<'_>, _key: &[u64]) -> Option<Guess> {
+        None
+    }
 
     /// Prefetches the lines in which [`Layout::find_guess`] looks.
-    fn prefetch_guess(&self, leaf: Node<'_>, guess: Option<Guess>);
+    #[inline(always)]
+    fn prefetch_guess(&self, _leaf: Node<'_>, _guess: Option<Guess>) {}
 
     /// Finds `key` in a leaf, first where it was guessed to be.
-    fn find_guess(&self, leaf: Node<'_>, key: &[u64], guess: Option<Guess>) -> Slot;
+    #[inline(always)]
+    fn find_guess(&self, leaf: Node<'_>, key: &[u64], _guess: Option<Guess>) -> Slot {
+        self.find(leaf, key)
+    }
 
     /// The number of entries in the node.
     fn count(&self, node: Node<'_>) -> usize;

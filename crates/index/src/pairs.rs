@@ -14,7 +14,7 @@ use pantile_base::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::arena::Class;
 use crate::batch::Batch;
-use crate::layout::{Content, Guess, Layout, Slot};
+use crate::layout::{Content, Layout, Slot};
 use crate::node::{HEADER, Locked, META, Node, Side, prefetch};
 use crate::search::{lower_bound, shift_down, shift_up, upper_bound};
 
@@ -110,29 +110,6 @@ impl Layout for Pairs {
     #[inline(always)]
     fn prefetch(&self, addr: usize) {
         prefetch(addr, WORDS / 8);
-    }
-
-    #[inline(always)]
-    fn prefetch_leaf_header(&self, addr: usize) {
-        self.prefetch(addr);
-    }
-
-    #[inline(always)]
-    fn prefetch_child(&self, _: Node<'_>, _: usize, addr: usize, _: &[u64]) {
-        self.prefetch(addr);
-    }
-
-    #[inline(always)]
-    fn guess(&self, _: Node<'_>, _: &[u64]) -> Option<Guess> {
-        None
-    }
-
-    #[inline(always)]
-    fn prefetch_guess(&self, _: Node<'_>, _: Option<Guess>) {}
-
-    #[inline(always)]
-    fn find_guess(&self, leaf: Node<'_>, key: &[u64], _: Option<Guess>) -> Slot {
-        self.find(leaf, key)
     }
 
     #[inline(always)]

@@ -18,7 +18,7 @@ use self::halves::{insert_half, remove_half};
 use self::shape::{Shape, load_words, pack, part, tail, unpack, word};
 use crate::arena::Class;
 use crate::batch::Batch;
-use crate::layout::{Content, Guess, Layout, Slot};
+use crate::layout::{Content, Layout, Slot};
 use crate::node::{HEADER, Locked, Node, Side, prefetch};
 use crate::search::{common_prefix, compare, copy_in, lower_bound, shift_down, shift_up, upper_bound};
 use pantile_base::sync::atomic::Ordering::Relaxed;
@@ -152,29 +152,6 @@ impl Layout for Wide {
     #[inline(always)]
     fn prefetch(&self, addr: usize) {
         prefetch(addr, PREFETCH_LINES);
-    }
-
-    #[inline(always)]
-    fn prefetch_leaf_header(&self, addr: usize) {
-        self.prefetch(addr);
-    }
-
-    #[inline(always)]
-    fn prefetch_child(&self, _: Node<'_>, _: usize, addr: usize, _: &[u64]) {
-        self.prefetch(addr);
-    }
-
-    #[inline(always)]
-    fn guess(&self, _: Node<'_>, _: &[u64]) -> Option<Guess> {
-        None
-    }
-
-    #[inline(always)]
-    fn prefetch_guess(&self, _: Node<'_>, _: Option<Guess>) {}
-
-    #[inline(always)]
-    fn find_guess(&self, leaf: Node<'_>, key: &[u64], _: Option<Guess>) -> Slot {
-        self.find(leaf, key)
     }
 
     #[inline]

@@ -38,6 +38,12 @@ pub const MODELS: &[Model] = &[
         scale: 8,
         run: prepared_writers_against_watermark,
     },
+    Model {
+        name: "prepared_writers_against_records",
+        rounds: 2_000,
+        scale: 8,
+        run: prepared_writers_against_records,
+    },
     Model { name: "circles_have_one_victim", rounds: 2_000, scale: 8, run: circles_have_one_victim },
     Model { name: "ended_waiters_are_woken", rounds: 2_000, scale: 8, run: ended_waiters_are_woken },
     Model { name: "slots_are_waited_for", rounds: 500, scale: 8, run: slots_are_waited_for },
@@ -291,6 +297,51 @@ fn prepared_writers_against_watermark() {
         beginning.join().expect("no panic");
     });
     check_sets(sets.take(), &begun.take());
+}
+
+/// A state record that covers the timestamp of a transaction that has been prepared lists exactly that as
+/// undecided, or the transaction has published before the record was written.
+///
+/// Found by a reader: the list was made before it was known that nothing is under way, and then had
+/// the lower bound that the transaction had announced before its timestamp was settled.
+fn prepared_writers_against_records() {
+    let registry = registry();
+    let (writer, _) = registry.begin(Begin::WriterAtBegin).expect("a slot");
+    let published = Arc::new(AtomicBool::new(false));
+    explore(|| {
+        let preparing = {
+            let (registry, published) = (Arc::clone(&registry), Arc::clone(&published));
+            thread::spawn(move || {
+                registry.set_deciding(writer);
+                registry.set_moving(writer);
+                let ts = registry.draw_commit(writer, Timestamp::ZERO);
+                registry.await_passed(ts);
+                registry.settle_at(writer, ts);
+                registry.set_prepared(writer);
+                registry.reads_no_more(writer);
+                registry.set_told_to_commit(writer);
+                published.store(true, Ordering::SeqCst);
+                registry.release(writer);
+                ts
+            })
+        };
+        let mut records = Vec::new();
+        for _ in 0..3 {
+            let at = registry.now();
+            let commits = registry.commits_under_way();
+            if let Some(undecided) = registry.undecided(at, &commits) {
+                records.push((at, undecided, published.load(Ordering::SeqCst)));
+            }
+            hint::spin_loop();
+        }
+        let ts = preparing.join().expect("no panic");
+        for (at, undecided, published) in records.into_iter().filter(|(at, ..)| *at >= ts) {
+            assert!(
+                published || undecided.contains(&ts),
+                "a record of {at:?} lists {undecided:?}, not {ts:?}"
+            );
+        }
+    });
 }
 
 /// Of three transactions that wait for each other in a circle, exactly one is

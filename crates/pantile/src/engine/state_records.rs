@@ -49,8 +49,7 @@ impl Upkeep {
     /// be counted, like everything later.
     fn undecided(&self, registry: &Registry) -> Option<Vec<Timestamp>> {
         let (sample, commits) = self.sample.as_ref()?;
-        // In this order: one that has been prepared in between is listed where it will publish.
-        registry.are_over(commits).then(|| registry.undecided(sample.taken_at())).flatten()
+        registry.undecided(sample.taken_at(), commits)
     }
 }
 
