@@ -85,9 +85,16 @@ impl Database {
     /// As [`Database::create_table`], without [`Error::TableExists`].
     pub fn create_table_if_absent(&self, def: TableDef) -> Result<Table> {
         let name = def.name.clone();
-        match self.create_table(def) {
-            Err(Error::TableExists(_)) => self.table(&name),
-            made => made,
+        loop {
+            match self.create_table(def.clone()) {
+                Err(Error::TableExists(_)) => {}
+                made => return made,
+            }
+            match self.table(&name) {
+                // It has just been dropped or renamed.
+                Err(Error::UnknownTable(_)) => {}
+                found => return found,
+            }
         }
     }
 
@@ -170,6 +177,7 @@ impl Database {
         let _changing = self.prepared.change(old)?;
         let new = self.new_table(old.definition().def)?;
         self.change_catalog(|txn, catalog| {
+            txn.frees = true;
             txn.delete(catalog, &catalog::key(old.id))?;
             txn.insert(catalog, &new.row())
         })?;
@@ -329,7 +337,11 @@ impl Database {
         core.load_apart(&table.inner)?;
         let mut whole = table.inner.definition();
         whole.def.indexes.retain(|i| i.name != name);
-        self.store_definition(&table.inner, &catalog::encode(&whole)?)?;
+        let stored = catalog::encode(&whole)?;
+        self.change_catalog(|txn, catalog| {
+            txn.frees = true;
+            store(txn, catalog, &table.inner, &stored)
+        })?;
         let at = core.tables.drop_index(&table.inner, &index.inner, || core.registry.after_all());
         // Without older transactions it can go at once.
         core.registry.await_passed(at);
@@ -350,9 +362,7 @@ impl Database {
     }
 
     fn store_definition(&self, table: &TableInner, stored: &[u8]) -> Result<()> {
-        self.change_catalog(|txn, catalog| {
-            txn.update(catalog, &catalog::key(table.id), &[(1, Value::Bytes(stored))])
-        })
+        self.change_catalog(|txn, catalog| store(txn, catalog, table, stored))
     }
 
     /// Commits one change of the catalog. Changes come one at a time and no
@@ -373,6 +383,11 @@ impl Database {
         let changed = self.run_with(late, |txn| Ok(change(txn, &catalog).map(|_| ())?));
         changed.map_err(|BegunOnce(error)| error)
     }
+}
+
+/// Stores a table's definition in the catalog.
+fn store(txn: &mut Transaction, catalog: &Table, table: &TableInner, stored: &[u8]) -> Result<bool> {
+    txn.update(catalog, &catalog::key(table.id), &[(1, Value::Bytes(stored))])
 }
 
 /// What a change of the catalog fails with.

@@ -289,6 +289,34 @@ fn an_entry_that_was_rolled_back_is_none_in_an_image() {
     assert_eq!(rows(&with), rows(&db));
 }
 
+/// An older transaction keeps it in the list of indexes, but the definition does not have it any more. The entries of the
+/// other index are then not those that come second.
+#[test]
+fn an_index_that_is_dropped_while_an_image_is_made_lends_no_entries() {
+    for has_reader in [true, false] {
+        let mut place = Place::new();
+        let db = options().streams(1).open(place.path()).expect("a new database");
+        let def = TableDef::new("two").column("id", Type::U64).column("n", Type::U64).column("m", Type::U64);
+        let def =
+            def.primary_key(["id"]).index(IndexDef::new("by_n", ["n"])).index(IndexDef::new("by_m", ["m"]));
+        let table = db.create_table(def).expect("a table");
+        let row = |id: u64| [id.into(), (id % 7).into(), (1_000 - id).into()];
+        db.run(|txn| txn.insert_many(&table, (0..300).map(row)).map(drop)).expect("free keys");
+        record(&db);
+        let reader = has_reader.then(|| db.begin_read().expect("a transaction"));
+        let (dropping, of) = (db.clone(), table.clone());
+        let work = move || dropping.drop_index(&of, "by_n").expect("it is there");
+        MEANWHILE.set(Some(Box::new(work)));
+        image_now(&db);
+        assert!(MEANWHILE.take().is_none(), "the index has been dropped");
+        // No image is begun that would have to be given up.
+        assert!(!has_reader || db.core.begin_image().is_none());
+        let (with, without) = place.open_killed();
+        assert_same(&with, &without);
+        drop(reader);
+    }
+}
+
 /// The worker makes images while transactions go on, and closing ends that.
 #[test]
 fn the_worker_makes_images() {

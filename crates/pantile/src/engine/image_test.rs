@@ -1,3 +1,4 @@
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fs;
 use std::ops::Bound;
@@ -21,6 +22,17 @@ use crate::{Durability, GcOptions, Range, Value};
 mod damage;
 #[path = "image_made_test.rs"]
 mod made;
+
+thread_local! {
+    static MEANWHILE: RefCell<Option<Box<dyn FnOnce()>>> = const { RefCell::new(None) };
+}
+
+/// This thread has written the entries of a table to an image, and nothing else of it.
+pub(super) fn behind_trees(table: &TableInner) {
+    if let Some(work) = MEANWHILE.with_borrow_mut(|work| work.take_if(|_| table.indexes().len() > 1)) {
+        work();
+    }
+}
 
 /// A database in which much has happened, and copies of it.
 struct Place {

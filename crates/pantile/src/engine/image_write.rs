@@ -37,6 +37,9 @@ impl Core {
     pub fn write_last_image(&self) {
         let Some(beside) = self.place_of_image() else { return self.store.name_image(None) };
         self.adopt_image();
+        // Nobody uses dropped indexes any more.
+        self.registry.refresh_watermark(Duration::ZERO);
+        self.forget_indexes();
         if self.has_dropped_tables() || self.clean_for_image().is_none() {
             return;
         }
@@ -98,8 +101,10 @@ impl Core {
         };
         let every = self.options.image_every;
         let is_due = || self.images.is_worth_it(&self.store, every, self.counters.tuples(), bytes);
+        let are_ready = |table: &Arc<TableInner>| table.indexes().iter().all(|index| index.is_ready());
         let may_begin = self.place_of_image().is_some()
             && is_due()
+            && self.tables.all().iter().all(are_ready)
             && !self.images.is_pending()
             && self.stale.len() as u64 <= self.counters.tuples() / 2 + FEW_STALE
             && !self.has_dropped_tables()
@@ -182,6 +187,8 @@ impl Core {
             self.load_apart(&table.inner).map_err(io::Error::other)?;
         }
         let version = table.inner.indexes_version();
+        let definition = || sum_of_definition(&table.inner.definition()).map_err(io::Error::other);
+        let before = definition()?;
         let mut next = STEP;
         let mut pause = |writer: &ImageWriter<'_>| {
             if writer.written() >= next {
@@ -195,13 +202,20 @@ impl Core {
             }
         };
         self.write_trees(writer, &table.inner, &mut pause)?;
+        #[cfg(test)]
+        tests::behind_trees(&table.inner);
         let id = table.inner.id;
         let tuples = write_anchors(writer, &table.inner, |writer, tuple| {
             tuple.inspect(|tuple| self.stale.note(id, *tuple));
             pause(writer)
         })?;
         self.write_head(writer, &table, tuples.end)?;
-        match table.inner.indexes_version() == version {
+        // One that is being dropped is in the list as long as older transactions may use it, and not in
+        // the definition.
+        let is_same = table.inner.indexes_version() == version
+            && definition()? == before
+            && table.inner.indexes().iter().all(|index| index.is_ready());
+        match is_same {
             true => Ok(()),
             false => Err(io::Error::other("an index was made or dropped")),
         }

@@ -210,7 +210,7 @@ impl Transaction {
     /// Writes one content for each tuple that has changed.
     fn append(&mut self, Validated(commit_ts): Validated) -> Result<OnMedium<'_>> {
         self.list_dependencies()?;
-        let Self { core, buffers, slot, starved, prepared, .. } = self;
+        let Self { core, buffers, slot, starved, prepared, frees, .. } = self;
         let Buffers { appends, addresses, writes, tables, rows, dependencies, .. } = &mut **buffers;
         let listed = (!dependencies.is_empty()).then_some(&dependencies[..]);
         let transaction_contents = appends.len() as u64 + u64::from(listed.is_some());
@@ -234,7 +234,7 @@ impl Transaction {
             }
         });
         let deletes = |&n: &u32| matches!(writes[n as usize].pending, Pending::Tombstone);
-        let urgency = match appends.iter().all(deletes) {
+        let urgency = match *frees || appends.iter().all(deletes) {
             _ if prepared.is_some() => Urgency::Promised,
             true => Urgency::Delete,
             false => Urgency::Write,

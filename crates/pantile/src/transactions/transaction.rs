@@ -130,6 +130,9 @@ pub struct Transaction {
     /// It makes changes again that were prepared when the database was last open. They have been promised,
     /// so that no limit refuses them.
     pub(super) repeats: bool,
+    /// Its changes, which are few and small, let more be freed than they take. So no limit refuses them,
+    /// and they may use the space that is kept for deletions.
+    pub(crate) frees: bool,
     /// Its cursors may know rows by their places.
     pub(super) has_cursors: Cell<bool>,
     /// Cursors over indexes, which learn what it moves.
@@ -238,6 +241,7 @@ impl Transaction {
             versions_read: Cell::new(0),
             starved: false,
             repeats: false,
+            frees: false,
             has_cursors: Cell::new(false),
             told: Told::default(),
             tables_of_pieces: TablesOfPieces::default(),
@@ -391,7 +395,7 @@ impl Transaction {
             self.buffers.unchecked += 1;
             return Ok(());
         }
-        if !self.repeats {
+        if !self.repeats && !self.frees {
             self.core.check_memory(self.slot, adds)?;
         }
         self.buffers.unchecked = 0;

@@ -139,6 +139,7 @@ impl Definition {
             let why = "a column that is added takes NULL or has a default, which the rows that are there get";
             return Err(self.refused(&column.name, why));
         }
+        self.check_free(&column.name)?;
         let at = before.map_or(Ok(self.def.columns.len()), |name| self.number(name))?;
         let moved = self.columns.iter_mut().filter_map(|other| other.position.as_mut());
         moved.filter(|position| **position >= at).for_each(|position| *position += 1);
@@ -164,12 +165,26 @@ impl Definition {
 
     fn rename(&mut self, column: &str, to: &str) -> Result<()> {
         let n = self.number(column)?;
+        if to != column {
+            self.check_free(to)?;
+        }
         to.clone_into(&mut self.def.columns[n].name);
         let keys = self.def.indexes.iter_mut().flat_map(|index| &mut index.columns);
         for name in keys.chain(&mut self.def.primary_key).filter(|name| *name == column) {
             to.clone_into(name);
         }
         Ok(())
+    }
+
+    /// Fails if a column has this name. While two had it, steps and keys that name it would mean either.
+    fn check_free(&self, name: &str) -> Result<()> {
+        match self.def.columns.iter().any(|column| column.name == name) {
+            true => {
+                Err(self
+                    .refused(name, "there is one of this name; rename or drop that one in an earlier step"))
+            }
+            false => Ok(()),
+        }
     }
 
     fn set_form(&mut self, id: usize, form: Form) {

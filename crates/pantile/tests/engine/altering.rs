@@ -133,6 +133,11 @@ fn what_cannot_be_is_refused() {
         change().add_column(ColumnDef::new("n", Type::FixedBytes(0)).nullable()),
         change().rename_column("age", "name"),
         change().rename_column("age", ""),
+        // Names that are there once in the end, but not in between: keys would lead to either column.
+        change().rename_column("name", "age").rename_column("age", "name"),
+        change()
+            .add_column_before("id", ColumnDef::new("name", Type::U8).nullable())
+            .rename_column("name", "old"),
     ];
     for change in refused {
         let outcome = db.alter_table(&table, &change);

@@ -8,8 +8,8 @@ use std::time::Duration;
 use pantile::lab::SimulatedTime;
 use pantile::tools::{CheckOptions, salvage};
 use pantile::{
-    Conflict, ConflictPolicy, Database, Error, Isolation, MediumKind, Options, Range, Table, TableDef,
-    TransactionOptions, Type, Value,
+    Conflict, ConflictPolicy, Database, Error, IndexDef, Isolation, MediumKind, Options, Range, Table,
+    TableDef, TransactionOptions, Type, Value,
 };
 use pantile_testkit::{ScratchDir, await_that, fails};
 
@@ -37,6 +37,28 @@ fn a_medium_without_room() {
     };
     let full = (0..200).map(put).find(Result::is_err).expect("a table takes a block");
     fails!(full, Error::StorageFull { .. }, "are allowed", "raise the limit or delete rows");
+}
+
+/// Emptying a table writes its definition anew, and is how space comes back.
+#[test]
+fn a_table_can_be_emptied_and_an_index_dropped_where_there_is_no_room() {
+    let place = ScratchDir::new();
+    let db = Options::new().max_bytes(4 * CHUNK).open(place.path()).expect("open");
+    let table = table(&db);
+    db.create_index(&table, IndexDef::new("second", ["id"])).expect("create");
+    for size in [100_000, 1_000, 10] {
+        let data = vec![7; size];
+        let put = |id: &u64| db.run(|txn| txn.insert(&table, &[(*id).into(), Value::Bytes(&data)]));
+        let first = size as u64 * 1_000;
+        let full = (first..first + 200_000).map(|id| put(&id)).find(Result::is_err).expect("it is full");
+        fails!(full, Error::StorageFull { .. }, "raise the limit or delete rows");
+    }
+    db.drop_index(&table, "second").expect("its definition finds room");
+    let table = db.truncate_table(&table).expect("its definition finds room");
+    assert_eq!(ids(&db, &table), [0; 0]);
+    await_that("space comes back", || {
+        db.run(|txn| txn.insert(&table, &[1u64.into(), Value::Bytes(b"x")])).is_ok()
+    });
 }
 
 /// Where a copy goes there are no rows to delete.

@@ -6,7 +6,7 @@ use pantile::{
     ConflictPolicy, Database, Error, IndexDef, Medium, Options, Range, Table, TableDef, Transaction,
     TransactionOptions, Type, Value,
 };
-use pantile_testkit::{exact_memory, fails};
+use pantile_testkit::{await_that, exact_memory, fails};
 
 const LIMIT: u64 = 12 << 20;
 
@@ -194,6 +194,29 @@ fn a_database_beyond_the_limit_is_opened_and_can_shrink() {
     fails!(changed, Error::MemoryFull(_), "12.6 MB");
     assert!(db.run(|txn| txn.delete(&table, &[0u64.into()])).expect("delete"));
     assert!(db.begin_read().expect("begin").get(&table, &[1u64.into()]).expect("get").is_some());
+}
+
+/// The ways out that the error names are open.
+#[test]
+fn at_the_limit_indexes_can_be_dropped_and_tables_emptied() {
+    let medium = exact_memory();
+    let db = options(&medium, 4 * LIMIT).open("unused").expect("open");
+    let of_rows = table(&db);
+    db.create_index(&of_rows, IndexDef::new("second", ["id"])).expect("create");
+    let (rows, _) = fill(&db, &of_rows);
+    drop(of_rows);
+    db.close().expect("close");
+    let db = options(&medium, LIMIT).open("unused").expect("open");
+    let table = db.table("t").expect("table");
+    fails!(insert(&db, &table, rows..rows + 1), Error::MemoryFull(_), "drop an index");
+    db.drop_index(&table, "second").expect("it needs no memory");
+    let emptied = db.truncate_table(&table).expect("nor does that");
+    // A handle keeps what it leads to.
+    drop(table);
+    await_that("there is memory again", || {
+        db.upkeep();
+        insert(&db, &emptied, 0..100).is_ok()
+    });
 }
 
 #[test]
