@@ -139,12 +139,12 @@ static int refuse_prepared_parts(const std::string &name)
 
 int ha_pantile::delete_table(const char *name)
 {
+  Entry entry;
   /* When the server comes to a part, the definition of the whole has gone. The engine keeps what is prepared there until
-   * it is decided. */
-  if (!strstr(name, PART))
+   * it is decided, and temporary tables until the next start. */
+  if (!strstr(name, PART) && !(catalog::find(name, &entry) == PANTILE_OK && entry.is_temporary))
     if (int refused= refuse_prepared(name))
       return refused;
-  Entry entry;
   const int code= catalog::remove(name, &entry);
   if (code != PANTILE_OK)
     return error(code, HA_ERR_NO_SUCH_TABLE);
@@ -278,6 +278,14 @@ static bool asks_rows(const Alter_inplace_info *info)
 enum_alter_inplace_result ha_pantile::check_if_supported_inplace_alter(TABLE *altered, Alter_inplace_info *info)
 {
   const alter_table_operations wanted= info->handler_flags;
+  if (wanted & ALTER_DROP_FOREIGN_KEY)
+  {
+    List_iterator_fast<Alter_drop> drops(info->alter_info->drop_list);
+    while (const Alter_drop *drop= drops++)
+      if (drop->type == Alter_drop::FOREIGN_KEY)
+        my_error(ER_CANT_DROP_FIELD_OR_KEY, MYF(0), "FOREIGN KEY", drop->name);
+    return HA_ALTER_ERROR;
+  }
   if (defines_foreign_keys(ha_thd()) || asks_rows(info) || (info->create_info->used_fields & HA_CREATE_USED_AUTO) ||
       (wanted & ~(ONLY_DEFINITION | INDEXES | COLUMNS | ALTER_PARTITIONED)) || table_version() >= MOST_CHANGES)
     return HA_ALTER_INPLACE_NOT_SUPPORTED;

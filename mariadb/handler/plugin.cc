@@ -8,6 +8,7 @@
 #include "two_phases.h"
 #include "version.h"
 #include "watch.h"
+#include "set_var.h"
 #include <signal.h>
 #include <sstream>
 
@@ -121,11 +122,21 @@ static struct st_mysql_sys_var *variables[]= {
     MYSQL_SYSVAR(max_bytes),    MYSQL_SYSVAR(max_pinned_age), MYSQL_SYSVAR(max_pinned_bytes), MYSQL_SYSVAR(on_pinned),
     MYSQL_SYSVAR(row_cache),    MYSQL_SYSVAR(backup_to),    MYSQL_SYSVAR(backup_staged),    nullptr};
 
+/* WAIT and NOWAIT set the server's variable for their statement, as SET STATEMENT does. For all others it is about metadata
+ * locks. */
+static bool says_how_long_to_wait(THD *thd)
+{
+  List_iterator_fast<set_var_base> variables(thd->lex->stmt_var_list);
+  while (set_var_base *variable= variables++)
+    if (variable->is_system() && !strcasecmp(((set_var *) variable)->var->name.str, "lock_wait_timeout"))
+      return true;
+  return false;
+}
+
 uint64_t lock_wait_of(THD *thd)
 {
   const ulonglong own= THDVAR(thd, lock_wait_timeout);
-  /* WAIT and NOWAIT set the server's variable for their statement. */
-  return std::min<ulonglong>(own, thd->variables.lock_wait_timeout) * 1000;
+  return (says_how_long_to_wait(thd) ? thd->variables.lock_wait_timeout : own) * 1000;
 }
 
 bool reports_changes_as_deadlocks(THD *thd) { return THDVAR(thd, changed_row_error) == 1; }

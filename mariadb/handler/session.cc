@@ -461,6 +461,14 @@ void Session::release(size_t savepoint)
     pantile_release_savepoint(txn, savepoint);
 }
 
+/* Within a function or a trigger no handler of the program's goes on after the error: what has been done of the statement
+ * could not be taken back there. An earlier request to roll the transaction back stays. */
+static void end_outer_statement(THD *thd)
+{
+  if (!thd->transaction_rollback_request)
+    thd->mark_transaction_to_rollback(false);
+}
+
 int handler_error(THD *thd, int code, int none)
 {
   switch (code)
@@ -478,6 +486,7 @@ int handler_error(THD *thd, int code, int none)
     [[fallthrough]];
   case PANTILE_TIMED_OUT:
     statistic_increment(pantile_counters.lock_timeouts, &LOCK_status);
+    end_outer_statement(thd);
     return HA_ERR_LOCK_WAIT_TIMEOUT;
   case PANTILE_DEADLOCK:
     statistic_increment(pantile_counters.deadlocks, &LOCK_status);
@@ -497,6 +506,7 @@ int handler_error(THD *thd, int code, int none)
   case PANTILE_STORAGE_FULL:
     return HA_ERR_RECORD_FILE_FULL;
   case PANTILE_MEMORY_FULL: case PANTILE_TRANSACTION_TOO_LARGE:
+    end_outer_statement(thd);
     return HA_ERR_LOCK_TABLE_FULL;
   case PANTILE_ROW_TOO_LARGE:
     return HA_ERR_TO_BIG_ROW;

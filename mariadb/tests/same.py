@@ -14,6 +14,35 @@ SOCKET = sys.argv[1]
 
 # A line begins with the session that runs it. {e} is the engine.
 SCENARIOS = {
+    "a wait that ends within a function that goes on after errors": """
+        a CREATE TABLE t (id INT PRIMARY KEY, n INT) ENGINE={e}
+        a INSERT INTO t VALUES (1,0), (2,0), (3,0)
+        a DROP FUNCTION IF EXISTS goes_on
+        a CREATE FUNCTION goes_on() RETURNS INT BEGIN DECLARE CONTINUE HANDLER FOR SQLEXCEPTION SET @e = 1; UPDATE t SET n = n + 1; RETURN 1; END
+        a BEGIN
+        a UPDATE t SET n = 7 WHERE id = 2
+        b SET innodb_lock_wait_timeout = 1
+        b SET pantile_lock_wait_timeout = 1
+        b SELECT goes_on()
+        a ROLLBACK
+        a SELECT * FROM t""",
+    "waiting as long as the statement says": """
+        a CREATE TABLE t (id INT PRIMARY KEY) ENGINE={e}
+        a INSERT INTO t VALUES (1)
+        a BEGIN
+        a SELECT * FROM t FOR UPDATE
+        b SET innodb_lock_wait_timeout = 100
+        b SET pantile_lock_wait_timeout = 100
+        b SELECT * FROM t FOR UPDATE WAIT 1
+        b SELECT * FROM t FOR UPDATE NOWAIT
+        b SET lock_wait_timeout = 1
+        b SET innodb_lock_wait_timeout = 2
+        b SET pantile_lock_wait_timeout = 2
+        b SELECT * FROM t FOR UPDATE""",
+    "a foreign key that is not there is dropped": """
+        a CREATE TABLE t (id INT PRIMARY KEY) ENGINE={e}
+        a ALTER TABLE t DROP FOREIGN KEY f
+        a ALTER TABLE t DROP FOREIGN KEY IF EXISTS f""",
     "an index that is dropped and made again": """
         a CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(20), KEY k (v)) ENGINE={e}
         a INSERT INTO t VALUES (1,'a')
