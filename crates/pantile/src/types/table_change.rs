@@ -80,7 +80,8 @@ impl TableChange {
         self.with(Step::Drop { column: column.into() })
     }
 
-    /// Renames a column, in its indexes, too.
+    /// Renames a column, in its indexes, too. No column may have the new name when this step is made:
+    /// to swap two names, go through a third one.
     #[must_use]
     pub fn rename_column(self, column: impl Into<String>, to: impl Into<String>) -> Self {
         self.with(Step::Rename { column: column.into(), to: to.into() })
