@@ -156,12 +156,11 @@ impl Transaction {
     pub(super) fn validate_commit(&mut self) -> Result<Validated> {
         self.core.check_open()?;
         self.read_ahead();
+        self.announce();
         // Those of a prepared transaction's tables have stayed since (I-32).
         if self.prepared.is_none() {
-            self.core.registry.set_committing(self.slot);
             self.check_definitions()?;
         }
-        self.announce();
         self.list_appends()?;
         Ok(Validated(match self.isolation {
             _ if self.under.is_some() => self.validate_under_protocol()?,
@@ -193,7 +192,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Announces that the last look at marks comes.
+    /// Announces the commit, before the last look at definitions and marks.
     pub(super) fn announce(&self) {
         if self.moves || self.marks_gaps {
             self.core.registry.set_deciding(self.slot);
@@ -434,8 +433,7 @@ impl Transaction {
     }
 
     /// Tables may have been dropped and indexes created since the writes were
-    /// made. Keys of new indexes are entered now, before anything is visible. It may wait for others
-    /// there, which readers must not wait for, so nothing but that it commits is announced yet.
+    /// made. Keys of new indexes are entered now, before anything is visible.
     pub(super) fn check_definitions(&mut self) -> Result<()> {
         let mut last = u32::MAX;
         for n in 0..self.buffers.writes.len() {
@@ -448,7 +446,12 @@ impl Transaction {
                 last = write.table;
             }
             if used.table.indexes_version() != used.indexes_version {
+                // It may wait for others there, and readers must not wait for that: nor those that do
+                // already.
+                self.core.registry.set_committing(self.slot);
+                self.core.registry.wake(self.slot);
                 self.enter_new_indexes(write)?;
+                self.announce();
             }
         }
         Ok(())

@@ -63,10 +63,10 @@ impl Transaction {
     pub(crate) fn check_prepare(&mut self) -> Result<()> {
         self.check_ended()?;
         self.core.check_open()?;
-        self.core.registry.set_committing(self.slot);
         let checked = self.check_definitions().and_then(|()| self.list_appends());
         // It looks again when it commits.
         self.core.registry.set_idle(self.slot);
+        self.core.registry.wake(self.slot);
         checked
     }
 

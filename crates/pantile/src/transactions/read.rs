@@ -438,8 +438,12 @@ impl Transaction {
         bound: Timestamp,
         over: impl Fn() -> bool,
     ) -> Result<bool> {
-        let is_prepared = || self.core.registry.is_prepared(holder);
-        self.wait_within(table, holder, bound, Duration::MAX, || over() || is_prepared())?;
+        let registry = &self.core.registry;
+        let is_prepared = || registry.is_prepared(holder);
+        // It may have to do more before it commits, or be prepared first, and can be passed meanwhile.
+        let can_be_passed = || self.passes && registry.will_look_at_marks(holder);
+        let is_over = || over() || is_prepared() || can_be_passed();
+        self.wait_within(table, holder, bound, Duration::MAX, is_over)?;
         Ok(is_prepared() && !over())
     }
 
