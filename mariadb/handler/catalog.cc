@@ -25,6 +25,7 @@ namespace
     Entry *entry;
     uint64_t number;
     uint64_t kept;
+    const Entry *wanted;
   };
 
   int run(Work *work)
@@ -178,7 +179,7 @@ int catalog::put(const std::string &name, const Entry &entry, uint64_t *before)
                 work->number= code == PANTILE_OK ? old.number : 0;
                 return code >= PANTILE_MISUSE ? code : set(txn, *work->name, *work->entry);
               },
-              &name, nullptr, &copy, 0, 0};
+              &name, nullptr, &copy, 0, 0, nullptr};
   const int code= run(&work);
   *before= work.number;
   return code;
@@ -193,7 +194,7 @@ int catalog::rename(const std::string &from, const std::string &to)
                   code= erase(txn, *work->name);
                 return code == PANTILE_OK ? set(txn, *work->other, *work->entry) : code;
               },
-              &from, &to, &entry, 0, 0};
+              &from, &to, &entry, 0, 0, nullptr};
   return run(&work);
 }
 
@@ -203,7 +204,7 @@ int catalog::remove(const std::string &name, Entry *entry)
                 const int code= get(txn, *work->name, work->entry);
                 return code == PANTILE_OK ? erase(txn, *work->name) : code;
               },
-              &name, nullptr, entry, 0, 0};
+              &name, nullptr, entry, 0, 0, nullptr};
   return run(&work);
 }
 
@@ -217,21 +218,21 @@ int catalog::keep_next_number(const std::string &name, uint64_t next)
                 work->entry->next_number= work->number;
                 return set(txn, *work->name, *work->entry);
               },
-              &name, nullptr, &entry, next, 0};
+              &name, nullptr, &entry, next, 0, nullptr};
   return run(&work);
 }
 
-int catalog::lower_next_number(const std::string &name, uint64_t kept, uint64_t next)
+int catalog::lower_next_number(const std::string &name, uint64_t number, uint64_t kept, uint64_t next)
 {
-  Entry entry;
+  Entry entry, wanted= {number, next, false};
   Work work= {[](pantile_txn *txn, Work *work) {
                 const int code= get(txn, *work->name, work->entry);
-                if (code != PANTILE_OK || work->entry->next_number != work->kept)
+                if (code != PANTILE_OK || work->entry->number != work->number || work->entry->next_number != work->kept)
                   return code;
-                work->entry->next_number= work->number;
+                work->entry->next_number= work->wanted->next_number;
                 return set(txn, *work->name, *work->entry);
               },
-              &name, nullptr, &entry, next, kept};
+              &name, nullptr, &entry, number, kept, &wanted};
   return run(&work);
 }
 

@@ -16,8 +16,25 @@ static bool defines_foreign_keys(THD *thd)
   return false;
 }
 
+/* There is none that could be dropped. */
+static bool refuse_dropped_foreign_keys(THD *thd)
+{
+  if (thd->lex->sql_command != SQLCOM_ALTER_TABLE)
+    return false;
+  List_iterator_fast<Alter_drop> drops(thd->lex->alter_info.drop_list);
+  while (const Alter_drop *drop= drops++)
+    if (drop->type == Alter_drop::FOREIGN_KEY && !drop->drop_if_exists)
+    {
+      my_error(ER_CANT_DROP_FIELD_OR_KEY, MYF(0), "FOREIGN KEY", drop->name);
+      return true;
+    }
+  return false;
+}
+
 int ha_pantile::refuse_foreign_keys(THD *thd)
 {
+  if (refuse_dropped_foreign_keys(thd))
+    return HA_ERR_CANNOT_ADD_FOREIGN;
   if (!defines_foreign_keys(thd))
     return 0;
   my_printf_error(ER_CANNOT_ADD_FOREIGN,
@@ -48,15 +65,23 @@ void drop_engine_table(uint64_t number)
 
 /* Refuses to replace a table that the server does not know, because its definition (.frm) is missing: its rows are there.
  * What begins anew after a kill are tables that the server has made for itself, with # in their names. */
-static int refuse_unknown(const char *name, const HA_CREATE_INFO *info)
+static int refuse_unknown(THD *thd, const char *name, const HA_CREATE_INFO *info)
 {
   const char *base= strrchr(name, FN_LIBCHAR);
   base= base ? base + 1 : name;
   Entry entry;
   pantile_table *table;
-  if (info->tmp_table() || strchr(base, '#') || catalog::find(name, &entry) != PANTILE_OK ||
-      pantile_table_open(pantile_database, entry.engine_name().c_str(), &table) != PANTILE_OK)
+  if (info->tmp_table() || strchr(base, '#'))
     return 0;
+  int code= catalog::find(name, &entry);
+  if (code == PANTILE_NOT_FOUND)
+    return 0;
+  if (code == PANTILE_OK)
+    code= pantile_table_open(pantile_database, entry.engine_name().c_str(), &table);
+  if (code == PANTILE_UNKNOWN_NAME)
+    return 0;
+  if (code != PANTILE_OK)
+    return handler_error(thd, code, HA_ERR_INTERNAL_ERROR);
   pantile_table_free(table);
   my_printf_error(ER_TABLESPACE_EXISTS,
                   "ENGINE=Pantile has a table '%s' whose definition (%s.frm) is missing. Nothing was created, and its rows are "
@@ -70,7 +95,7 @@ int ha_pantile::create(const char *name, TABLE *form, HA_CREATE_INFO *info)
   THD *thd= ha_thd();
   if (int failed= refuse_foreign_keys(thd))
     return failed;
-  if (int failed= refuse_unknown(name, info))
+  if (int failed= refuse_unknown(thd, name, info))
     return failed;
   if (info->data_file_name || info->index_file_name)
   {
@@ -278,14 +303,8 @@ static bool asks_rows(const Alter_inplace_info *info)
 enum_alter_inplace_result ha_pantile::check_if_supported_inplace_alter(TABLE *altered, Alter_inplace_info *info)
 {
   const alter_table_operations wanted= info->handler_flags;
-  if (wanted & ALTER_DROP_FOREIGN_KEY)
-  {
-    List_iterator_fast<Alter_drop> drops(info->alter_info->drop_list);
-    while (const Alter_drop *drop= drops++)
-      if (drop->type == Alter_drop::FOREIGN_KEY)
-        my_error(ER_CANT_DROP_FIELD_OR_KEY, MYF(0), "FOREIGN KEY", drop->name);
+  if (refuse_dropped_foreign_keys(ha_thd()))
     return HA_ALTER_ERROR;
-  }
   if (defines_foreign_keys(ha_thd()) || asks_rows(info) || (info->create_info->used_fields & HA_CREATE_USED_AUTO) ||
       (wanted & ~(ONLY_DEFINITION | INDEXES | COLUMNS | ALTER_PARTITIONED)) || table_version() >= MOST_CHANGES)
     return HA_ALTER_INPLACE_NOT_SUPPORTED;

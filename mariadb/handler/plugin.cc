@@ -126,6 +126,9 @@ static struct st_mysql_sys_var *variables[]= {
  * locks. */
 static bool says_how_long_to_wait(THD *thd)
 {
+  /* Appliers do not set what a statement sets for itself. */
+  if (thd->slave_thread)
+    return false;
   List_iterator_fast<set_var_base> variables(thd->lex->stmt_var_list);
   while (set_var_base *variable= variables++)
     if (variable->is_system() && !strcasecmp(((set_var *) variable)->var->name.str, "lock_wait_timeout"))

@@ -243,7 +243,8 @@ int Session::enter(THD *thd, bool writes, bool consistent_read)
   if (!in_statement)
   {
     in_statement= true;
-    pantile_set_lock_wait(txn, lock_wait_of(thd));
+    lock_wait= lock_wait_of(thd);
+    pantile_set_lock_wait(txn, lock_wait);
     if (!only_reads)
     {
       begin_statement(thd, consistent_read);
@@ -481,7 +482,7 @@ int handler_error(THD *thd, int code, int none)
     return HA_ERR_FOUND_DUPP_KEY;
   case PANTILE_LOCKED:
     /* Waiting cannot help, because the holder comes later in the order, and so trying again does not help either. */
-    if (lock_wait_of(thd) > 0)
+    if (const Session *session= Session::found(thd); (session ? session->waits_for() : lock_wait_of(thd)) > 0)
       return handler_error(thd, PANTILE_CONFLICT, none);
     [[fallthrough]];
   case PANTILE_TIMED_OUT:

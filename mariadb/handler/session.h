@@ -26,6 +26,8 @@ public:
   bool is_before(const pantile_table *table) const { return reads_snapshot && pantile_is_before_table(txn, table) == PANTILE_OK; }
 
   /* Lets the statement read the rows that are there now, if it does not read a snapshot. */
+  /* How long the outermost statement waits for a row, in milliseconds. */
+  uint64_t waits_for() const { return lock_wait; }
   void see_newest() { if (sees_newest()) pantile_begin_statement(txn); }
   bool sees_newest() const { return by_statement || needs_snapshot; }
 
@@ -89,6 +91,7 @@ private:
   bool only_reads= false;
   bool is_serializable= false;
   bool in_statement= false;
+  uint64_t lock_wait= 0;
   bool is_registered= false;       /* with the server, as a transaction of several statements */
   bool needs_snapshot= false;      /* at repeatable read, before the first consistent read */
   bool reads_snapshot= false;      /* at repeatable read, from the first consistent read on */

@@ -10,7 +10,7 @@ Share::~Share()
 {
   /* The server may have opened the table anew before it comes here, and numbers have been given out since. */
   if (kept > next)
-    catalog::lower_next_number(name, kept, next);
+    catalog::lower_next_number(name, engine_number, kept, next);
   pantile_table_free(table);
 }
 
@@ -20,7 +20,9 @@ int Share::open()
   int code= catalog::find(name, &entry);
   if (code == PANTILE_OK)
     code= pantile_table_open(pantile_database, entry.engine_name().c_str(), &table);
-  next= kept= std::max<uint64_t>(entry.next_number, 1);
+  next= std::max<uint64_t>(entry.next_number, 1);
+  /* The first number that is given out is noted, so that an earlier share does not take its own note back. */
+  kept= 0;
   engine_number= entry.number;
   is_temporary= entry.is_temporary;
   return code;
@@ -65,9 +67,9 @@ int Share::take_numbers(uint64_t offset, uint64_t increment, uint64_t wanted, ui
 int Share::pass_number(uint64_t number)
 {
   std::lock_guard<std::mutex> alone(numbers);
-  if (number < next)
+  if (number < next && next <= kept)
     return PANTILE_OK;
-  next= number == ULONGLONG_MAX ? number : number + 1;
+  next= std::max(next, number == ULONGLONG_MAX ? number : number + 1);
   if (next <= kept)
     return PANTILE_OK;
   return keep(next > ULONGLONG_MAX - NUMBERS_AT_ONCE ? next : next + NUMBERS_AT_ONCE);

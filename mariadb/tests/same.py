@@ -42,6 +42,7 @@ SCENARIOS = {
     "a foreign key that is not there is dropped": """
         a CREATE TABLE t (id INT PRIMARY KEY) ENGINE={e}
         a ALTER TABLE t DROP FOREIGN KEY f
+        a ALTER TABLE t DROP FOREIGN KEY f, ALGORITHM=COPY
         a ALTER TABLE t DROP FOREIGN KEY IF EXISTS f""",
     "an index that is dropped and made again": """
         a CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(20), KEY k (v)) ENGINE={e}

@@ -221,6 +221,8 @@ impl Database {
         core.tables.check_own(inner)?;
         let _changing = self.prepared.change(inner)?;
         let definition = inner.definition().changed(change)?;
+        // Names and defaults, and what prepares for dropping an index, make no row longer.
+        let frees = definition.layout == inner.definition().layout;
         check_added(&definition.def.name, change)?;
         let (old, name) = (inner.name(), definition.def.name.clone());
         if name != old && core.tables.exists(&name) {
@@ -233,7 +235,7 @@ impl Database {
             true => None,
             false => core.tables.make_pieces(inner.id, &layouts.definition)?,
         };
-        self.store_definition(inner, &stored)?;
+        self.store_definition(inner, &stored, frees)?;
         // Whatever commits mean here, no row may be on the medium without its layout.
         core.store.medium().fence().map_err(from_medium)?;
         let at = core.registry.after_all();
@@ -309,7 +311,7 @@ impl Database {
         core.fill_index(inner, &index, unless_prepared, &mut progress)?;
         {
             let _change = core.tables.change();
-            self.store_definition(inner, &stored)?;
+            self.store_definition(inner, &stored, false)?;
         }
         unfinished.goes = false;
         index.set_ready();
@@ -338,10 +340,7 @@ impl Database {
         let mut whole = table.inner.definition();
         whole.def.indexes.retain(|i| i.name != name);
         let stored = catalog::encode(&whole)?;
-        self.change_catalog(|txn, catalog| {
-            txn.frees = true;
-            store(txn, catalog, &table.inner, &stored)
-        })?;
+        self.store_definition(&table.inner, &stored, true)?;
         let at = core.tables.drop_index(&table.inner, &index.inner, || core.registry.after_all());
         // Without older transactions it can go at once.
         core.registry.await_passed(at);
@@ -361,8 +360,12 @@ impl Database {
         Ok(NewTable { table, pieces, stored })
     }
 
-    fn store_definition(&self, table: &TableInner, stored: &[u8]) -> Result<()> {
-        self.change_catalog(|txn, catalog| store(txn, catalog, table, stored))
+    /// `frees` is as for a transaction.
+    fn store_definition(&self, table: &TableInner, stored: &[u8], frees: bool) -> Result<()> {
+        self.change_catalog(|txn, catalog| {
+            txn.frees = frees;
+            txn.update(catalog, &catalog::key(table.id), &[(1, Value::Bytes(stored))])
+        })
     }
 
     /// Commits one change of the catalog. Changes come one at a time and no
@@ -383,11 +386,6 @@ impl Database {
         let changed = self.run_with(late, |txn| Ok(change(txn, &catalog).map(|_| ())?));
         changed.map_err(|BegunOnce(error)| error)
     }
-}
-
-/// Stores a table's definition in the catalog.
-fn store(txn: &mut Transaction, catalog: &Table, table: &TableInner, stored: &[u8]) -> Result<bool> {
-    txn.update(catalog, &catalog::key(table.id), &[(1, Value::Bytes(stored))])
 }
 
 /// What a change of the catalog fails with.

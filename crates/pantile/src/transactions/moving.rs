@@ -209,7 +209,9 @@ impl Transaction {
                 }
                 if bound <= to && !moves {
                     drop(pin);
-                    self.await_decided(table, holder, bound, || Anchor::load(cell) != anchor)?;
+                    // It may have more to do before it decides, and waits for others there.
+                    let over = || Anchor::load(cell) != anchor || registry.will_look_at_marks(holder);
+                    self.await_decided(table, holder, bound, over)?;
                     continue;
                 }
             }

@@ -293,7 +293,9 @@ impl Commit<'_> {
                     }
                     if bound <= to && !steps_back {
                         drop(pin);
-                        txn.await_decided(table, holder, bound, || Anchor::load(cell) != anchor)?;
+                        let steps_back = || self.is_in_order() && core.registry.will_look_at_marks(holder);
+                        let over = || Anchor::load(cell) != anchor || steps_back();
+                        txn.await_decided(table, holder, bound, over)?;
                         continue;
                     }
                 }
