@@ -24,8 +24,7 @@ namespace
     const std::string *other;
     Entry *entry;
     uint64_t number;
-    uint64_t kept;
-    const Entry *wanted;
+    const Entry *was;
   };
 
   int run(Work *work)
@@ -179,7 +178,7 @@ int catalog::put(const std::string &name, const Entry &entry, uint64_t *before)
                 work->number= code == PANTILE_OK ? old.number : 0;
                 return code >= PANTILE_MISUSE ? code : set(txn, *work->name, *work->entry);
               },
-              &name, nullptr, &copy, 0, 0, nullptr};
+              &name, nullptr, &copy, 0, nullptr};
   const int code= run(&work);
   *before= work.number;
   return code;
@@ -194,7 +193,7 @@ int catalog::rename(const std::string &from, const std::string &to)
                   code= erase(txn, *work->name);
                 return code == PANTILE_OK ? set(txn, *work->other, *work->entry) : code;
               },
-              &from, &to, &entry, 0, 0, nullptr};
+              &from, &to, &entry, 0, nullptr};
   return run(&work);
 }
 
@@ -204,35 +203,23 @@ int catalog::remove(const std::string &name, Entry *entry)
                 const int code= get(txn, *work->name, work->entry);
                 return code == PANTILE_OK ? erase(txn, *work->name) : code;
               },
-              &name, nullptr, entry, 0, 0, nullptr};
+              &name, nullptr, entry, 0, nullptr};
   return run(&work);
 }
 
-int catalog::keep_next_number(const std::string &name, uint64_t next)
+int catalog::keep_next_number(const std::string &name, uint64_t next, const Entry *was)
 {
   Entry entry;
   Work work= {[](pantile_txn *txn, Work *work) {
                 const int code= get(txn, *work->name, work->entry);
-                if (code != PANTILE_OK)
+                const Entry *was= work->was;
+                if (code != PANTILE_OK ||
+                    (was && (work->entry->number != was->number || work->entry->next_number != was->next_number)))
                   return code;
                 work->entry->next_number= work->number;
                 return set(txn, *work->name, *work->entry);
               },
-              &name, nullptr, &entry, next, 0, nullptr};
-  return run(&work);
-}
-
-int catalog::lower_next_number(const std::string &name, uint64_t number, uint64_t kept, uint64_t next)
-{
-  Entry entry, wanted= {number, next, false};
-  Work work= {[](pantile_txn *txn, Work *work) {
-                const int code= get(txn, *work->name, work->entry);
-                if (code != PANTILE_OK || work->entry->number != work->number || work->entry->next_number != work->kept)
-                  return code;
-                work->entry->next_number= work->wanted->next_number;
-                return set(txn, *work->name, *work->entry);
-              },
-              &name, nullptr, &entry, number, kept, &wanted};
+              &name, nullptr, &entry, next, was};
   return run(&work);
 }
 

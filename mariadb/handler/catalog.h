@@ -32,10 +32,9 @@ namespace catalog
   int put(const std::string &name, const Entry &entry, uint64_t *before);
   int rename(const std::string &from, const std::string &to);
   int remove(const std::string &name, Entry *entry);
-  int keep_next_number(const std::string &name, uint64_t next);
-  /* Notes that no number from `next` on has been given out of this table of the engine, unless somebody has noted another
-   * number than `kept`. */
-  int lower_next_number(const std::string &name, uint64_t number, uint64_t kept, uint64_t next);
+  /* Notes that no number from `next` on has been given out; if `was` is given, only if its table of the engine and its
+   * number are still those that are noted. */
+  int keep_next_number(const std::string &name, uint64_t next, const Entry *was= nullptr);
   /* The names of all tables, with the numbers of the engine's. */
   int all_names(std::vector<std::pair<uint64_t, std::string>> *names);
   int names_below(const std::string &prefix, std::vector<std::string> *names);

@@ -9,8 +9,9 @@ static const uint64_t NUMBERS_AT_ONCE= 1000;
 Share::~Share()
 {
   /* The server may have opened the table anew before it comes here, and numbers have been given out since. */
+  const Entry was= {engine_number, kept, is_temporary};
   if (kept > next)
-    catalog::lower_next_number(name, engine_number, kept, next);
+    catalog::keep_next_number(name, next, &was);
   pantile_table_free(table);
 }
 

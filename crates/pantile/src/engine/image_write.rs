@@ -101,10 +101,9 @@ impl Core {
         };
         let every = self.options.image_every;
         let is_due = || self.images.is_worth_it(&self.store, every, self.counters.tuples(), bytes);
-        let are_ready = |table: &Arc<TableInner>| table.indexes().iter().all(|index| index.is_ready());
         let may_begin = self.place_of_image().is_some()
             && is_due()
-            && self.tables.all().iter().all(are_ready)
+            && self.tables.all().iter().all(|table| table.are_indexes_ready())
             && !self.images.is_pending()
             && self.stale.len() as u64 <= self.counters.tuples() / 2 + FEW_STALE
             && !self.has_dropped_tables()
@@ -214,7 +213,7 @@ impl Core {
         // the definition.
         let is_same = table.inner.indexes_version() == version
             && definition()? == before
-            && table.inner.indexes().iter().all(|index| index.is_ready());
+            && table.inner.are_indexes_ready();
         match is_same {
             true => Ok(()),
             false => Err(io::Error::other("an index was made or dropped")),
@@ -236,7 +235,7 @@ impl Core {
         mut each: impl FnMut(&ImageWriter<'_>) -> io::Result<()>,
     ) -> io::Result<Vec<Option<u64>>> {
         let indexes = table.indexes();
-        if indexes.iter().any(|index| !index.is_ready()) {
+        if !table.are_indexes_ready() {
             return Err(io::Error::other("an index is being made or dropped"));
         }
         if let Some(stored) = table.stored() {

@@ -685,6 +685,11 @@ impl TableInner {
         [primary].into_iter().chain(secondary).collect()
     }
 
+    /// Whether none of its indexes is being made or dropped.
+    pub fn are_indexes_ready(&self) -> bool {
+        self.indexes().iter().all(|index| index.is_ready())
+    }
+
     pub fn index_bytes(&self) -> u64 {
         let indexes = self.indexes();
         let trees = indexes.iter().map(|index| &index.tree).chain([&self.primary]);
