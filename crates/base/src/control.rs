@@ -188,11 +188,13 @@ pub enum Control {
     PreparedDefinitions,
     /// Space is kept for the commits of prepared transactions (I-32).
     Promises,
+    /// A transaction announces that it uses tables that are newer than itself (I-37).
+    NewerTables,
 }
 
 impl Control {
     /// All of them, with their names on the command line.
-    pub const ALL: [(Control, &'static str); 81] = [
+    pub const ALL: [(Control, &'static str); 82] = [
         (Control::WatermarkAtRelease, "watermark-at-release"),
         (Control::LifeInChecksum, "life-in-checksum"),
         (Control::TombstonesStay, "tombstones-stay"),
@@ -274,6 +276,7 @@ impl Control {
         (Control::PreparedAsOne, "prepared-as-one"),
         (Control::PreparedDefinitions, "prepared-definitions"),
         (Control::Promises, "promises"),
+        (Control::NewerTables, "newer-tables"),
     ];
 
     /// The name on the command line.

@@ -54,6 +54,9 @@ pub struct RunningSet {
     /// From here on a transaction may read at any timestamp, because it reads
     /// at a new one in each statement. MAX if there is none.
     pub(crate) open_from: Timestamp,
+    /// From here on a transaction may use tables that were created after it began.
+    /// MAX if there is none.
+    pub(crate) newer_from: Timestamp,
     /// Transactions that the scan did not see read here or later.
     pub(crate) horizon: Timestamp,
 }
@@ -65,6 +68,15 @@ impl RunningSet {
         let first = self.points.partition_point(|&p| p < begin);
         let inside = self.points.get(first).is_some_and(|&p| p < end);
         inside || self.open_from < end || self.horizon < end
+    }
+
+    /// Whether some transaction that runs may use, or some future one may see, a table that
+    /// existed from `from` at the earliest until `until` at the latest, and has been marked
+    /// as dropped (I-37).
+    pub fn may_use_table(&self, from: Timestamp, until: Timestamp) -> bool {
+        let first = self.points.partition_point(|&p| p < from);
+        let inside = self.points.get(first).is_some_and(|&p| p <= until);
+        inside || self.newer_from <= until || self.horizon <= until
     }
 
     /// Whether a transaction reads below `ts` now.

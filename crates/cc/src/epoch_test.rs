@@ -5,6 +5,7 @@ fn running(points: &[u64], open_from: Option<u64>, horizon: u64) -> RunningSet {
     RunningSet {
         points: points.iter().map(|&p| at(p)).collect(),
         open_from: open_from.map_or(Timestamp::MAX, at),
+        newer_from: Timestamp::MAX,
         horizon: at(horizon),
     }
 }
@@ -57,4 +58,19 @@ fn versions_are_judged_by_the_timestamp() {
         "a transaction that begins may read at the horizon"
     );
     assert!(!running(&[], None, 400).may_see(at(10), at(400)));
+}
+
+/// I-37.
+#[test]
+fn who_may_use_a_table() {
+    let set = running(&[50, 205], Some(60), 400);
+    let uses =
+        |set: &RunningSet, from, until| set.may_use_table(Timestamp::new(from, 0), Timestamp::new(until, 0));
+    assert!(uses(&set, 40, 50) && uses(&set, 50, 90) && uses(&set, 40, 90), "one reads meanwhile");
+    assert!(!uses(&set, 51, 204), "it checks a table before it reads it, at any time");
+    assert!(!uses(&set, 206, 399));
+    assert!(uses(&set, 206, 400), "a transaction that begins now may read meanwhile");
+    let set = RunningSet { newer_from: Timestamp::new(50, 0), ..set };
+    assert!(uses(&set, 51, 204) && uses(&set, 206, 399), "one uses what is newer than itself");
+    assert!(!uses(&set, 10, 49), "it began later");
 }

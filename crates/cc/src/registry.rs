@@ -64,6 +64,8 @@ pub struct Open {
     pub by_statement: bool,
     /// Whether it reads no more, and keeps nothing for itself.
     pub reads_nothing: bool,
+    /// Whether it may use tables that were created after it began.
+    pub uses_newer_tables: bool,
 }
 
 /// The transactions that were committing or copying at some moment, by slot and timestamp.
@@ -91,6 +93,8 @@ pub(crate) struct SlotState {
     pub(crate) reads_only: AtomicBool,
     /// The transaction reads no more; it may yet publish.
     pub(crate) reads_nothing: AtomicBool,
+    /// The transaction may use tables that were created after `active` (I-37).
+    pub(crate) uses_newer_tables: AtomicBool,
     /// The transaction is prepared, and stays as it is until somebody decides.
     pub(crate) prepared: AtomicBool,
     /// Odd while the transaction looks at versions that it may not see.
@@ -168,6 +172,7 @@ impl Registry {
                 by_statement: AtomicBool::new(false),
                 reads_only: AtomicBool::new(false),
                 reads_nothing: AtomicBool::new(false),
+                uses_newer_tables: AtomicBool::new(false),
                 prepared: AtomicBool::new(false),
                 pin: AtomicU64::new(0),
                 ending: AtomicBool::new(false),
@@ -243,6 +248,9 @@ impl Registry {
         if state.reads_nothing.load(Ordering::Relaxed) {
             state.reads_nothing.store(false, Ordering::Relaxed);
         }
+        if state.uses_newer_tables.load(Ordering::Relaxed) {
+            state.uses_newer_tables.store(false, Ordering::Relaxed);
+        }
         if state.prepared.load(Ordering::Relaxed) {
             state.prepared.store(false, Ordering::Relaxed);
         }
@@ -272,7 +280,21 @@ impl Registry {
     /// The transaction reads no more: nothing is kept for it but what it has locked. It may
     /// yet commit as a late writer.
     pub fn reads_no_more(&self, slot: Slot) {
-        self.slots[slot.index()].reads_nothing.store(true, Ordering::SeqCst);
+        let state = &self.slots[slot.index()];
+        state.reads_nothing.store(true, Ordering::SeqCst);
+        // It comes to no tables but those that it has changed, and these are not dropped (I-32).
+        state.uses_newer_tables.store(false, Ordering::SeqCst);
+    }
+
+    /// Announces that the slot's transaction may use tables that were created after it
+    /// began, until it ends. The caller looks afterwards whether the table has been
+    /// dropped (I-37).
+    #[inline]
+    pub fn use_newer_tables(&self, slot: Slot) {
+        let announced = &self.slots[slot.index()].uses_newer_tables;
+        if !announced.load(Ordering::Relaxed) && !is_removed(Control::NewerTables) {
+            announced.store(true, Ordering::SeqCst);
+        }
     }
 
     /// The transaction will publish exactly at `ts`, if it does: no lower than it has announced.
@@ -397,6 +419,11 @@ impl Registry {
     /// A timestamp above every one that any core has drawn before the call.
     pub fn after_all(&self) -> Timestamp {
         Timestamp::new(self.tick() + self.clock.skew() + 1, 0)
+    }
+
+    /// A timestamp below every one that any core draws after the call.
+    pub fn before_all(&self) -> Timestamp {
+        self.horizon()
     }
 
     /// Draws the timestamp at which a late writer commits, or a serializable one
@@ -605,6 +632,7 @@ impl Registry {
                 reads_at: Timestamp::from_raw(active),
                 by_statement: state.by_statement.load(Ordering::Relaxed),
                 reads_nothing: state.reads_nothing.load(Ordering::Relaxed),
+                uses_newer_tables: state.uses_newer_tables.load(Ordering::Relaxed),
             })
         })
     }

@@ -34,6 +34,12 @@ impl SlotState {
     fn may_have_appended(&self) -> bool {
         self.appending.load(Ordering::SeqCst) != IDLE && !self.prepared.load(Ordering::SeqCst)
     }
+
+    /// Whether something done in the slot may use a table that was created after the slot's
+    /// transaction began. To a commit belongs upkeep, which comes to any table (I-37).
+    fn may_use_newer_tables(&self) -> bool {
+        self.uses_newer_tables.load(Ordering::SeqCst) || self.may_have_appended()
+    }
 }
 
 impl Registry {
@@ -245,7 +251,12 @@ impl Registry {
         // A safe reader that begins later may take `horizon` as its snapshot,
         // and then reads just below it.
         let below = Timestamp::from_raw(horizon.get().saturating_sub(1));
-        let mut set = RunningSet { points: SmallVec::new(), open_from: Timestamp::MAX, horizon: below };
+        let mut set = RunningSet {
+            points: SmallVec::new(),
+            open_from: Timestamp::MAX,
+            newer_from: Timestamp::MAX,
+            horizon: below,
+        };
         for _ in 0..SCANS {
             let open = self.add_running(&mut set)?;
             // A safe reader that begins behind this scan may have a clock that is behind.
@@ -271,6 +282,9 @@ impl Registry {
                     set.open_from = set.open_from.min(active);
                 }
             }
+            if state.may_use_newer_tables() {
+                set.newer_from = set.newer_from.min(active);
+            }
             let pending = Self::publishes_from(state)?;
             let appending = state.appending.load(Ordering::SeqCst);
             match pending {
@@ -287,7 +301,7 @@ impl Registry {
 
     /// A transaction that claims a slot from here on reads at this timestamp or
     /// above, or else at one that a running writer holds open.
-    fn horizon(&self) -> Timestamp {
+    pub(crate) fn horizon(&self) -> Timestamp {
         let before = self.tick().saturating_sub(self.clock.skew() + MARGIN);
         fence(Ordering::SeqCst);
         Timestamp::new(before, 0)

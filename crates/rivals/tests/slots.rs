@@ -12,7 +12,7 @@ use pantile_base::{Address, TableId, Timestamp, TupleId};
 use pantile_media::{DramMedium, MapOptions, Medium};
 use pantile_rivals::FreeSlots;
 use pantile_store::{
-    BlockRef, ContentFlags, GivenBack, NewContent, Scan, ScanSummary, SlotReuse, Store, StoreError,
+    BlockRef, ContentFlags, GivenBack, NewContent, Period, Scan, ScanSummary, SlotReuse, Store, StoreError,
     StoreOptions, Urgency,
 };
 
@@ -361,7 +361,8 @@ fn slots_of_a_dropped_table_are_forgotten() {
     free(&store, &slots, &old, 2000);
     supersede(&store, &kept[..2], 2000);
     assert_eq!(slots.recycle(&store, B, &kept[..2], ts(2000)), Some(2));
-    let given = store.release_tables(&[A].into(), usize::MAX, ts(2500)).expect("release");
+    let dropped = BTreeMap::from([(A, Period { from: Timestamp::ZERO, until: ts(2000) })]);
+    let given = store.release_tables(&dropped, usize::MAX, ts(2500)).expect("release");
     assert_eq!(given, GivenBack::All);
     assert_eq!(slots.count(), 2, "the slots of B");
     assert_eq!(slots.recycle(&store, A, &old, ts(2000)), Some(0), "they belong to no table");

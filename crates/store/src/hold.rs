@@ -16,6 +16,23 @@ use pantile_base::sync::{RwLock, RwLockReadGuard};
 
 use crate::block::BlockRef;
 
+/// When a table existed, which has been dropped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Period {
+    /// Below every timestamp at which its definition may be seen, and below the opening of
+    /// all its blocks.
+    pub from: Timestamp,
+    /// Above every timestamp at which its definition may be seen.
+    pub until: Timestamp,
+}
+
+impl Period {
+    /// Whether a table may have existed at this timestamp.
+    pub fn has(self, ts: Timestamp) -> bool {
+        self.from <= ts && ts <= self.until
+    }
+}
+
 /// What is held for one process; the store gives it a number.
 #[derive(Debug)]
 struct Hold {
@@ -35,6 +52,12 @@ impl Hold {
         let was_there = block.opened_at <= self.opened_by.get();
         was_there && (self.is_scanning || !self.dead.contains(&block))
     }
+
+    /// Whether the process may read blocks of a table. It has found what it reads in blocks that
+    /// were opened before the table was dropped, or it may yet look at them.
+    fn covers_table(&self, table: Period) -> bool {
+        table.from <= self.opened_by && (self.is_scanning || self.reads_at <= table.until)
+    }
 }
 
 /// What is held for other processes.
@@ -51,6 +74,11 @@ impl Held {
     /// Whether the generation of a block may not end.
     pub fn covers(&self, block: BlockRef) -> bool {
         self.holds.iter().any(|hold| hold.covers(block)) && !is_removed(Control::HeldForReaders)
+    }
+
+    /// Whether the blocks of a dropped table may not be released.
+    pub fn covers_table(&self, table: Period) -> bool {
+        self.holds.iter().any(|hold| hold.covers_table(table))
     }
 
     /// Whether the hold of this number is one of those that cover a block.
@@ -131,10 +159,9 @@ impl Holds {
         self.look().holds.is_empty()
     }
 
-    /// The earliest moment that another process reads, zero if there is one of which
-    /// that is not known; none if there is no such process.
-    pub fn earliest(&self) -> Option<Timestamp> {
-        self.look().holds.iter().map(|hold| hold.reads_at).min()
+    /// Whether another process may read blocks of a dropped table.
+    pub fn cover_table(&self, table: Period) -> bool {
+        self.look().covers_table(table)
     }
 }
 

@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use foldhash::fast::FixedState;
 use pantile_base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use pantile_base::sync::{Mutex, RwLock};
-use pantile_base::{Address, Timestamp};
+use pantile_base::{Address, TableId, Timestamp};
 
 use crate::block::{Block, BlockId};
 use crate::tile::{KeepInstead, KeptLinks, Link, Tile};
@@ -49,6 +49,8 @@ pub struct PassedLink {
 #[derive(Debug)]
 struct Kept {
     links: Links,
+    /// That of the block.
+    table: TableId,
     /// Number of the links that walks may come to.
     needed: usize,
     /// Bytes from one slot to the next in the generation that has ended.
@@ -118,6 +120,9 @@ impl Links {
     }
 }
 
+/// The generation of a block of which nothing is kept any more, and the tile that was.
+type Gone = ((BlockId, u16), Option<Tile>);
+
 type Shard = HashMap<(BlockId, u16), Kept, FixedState>;
 
 fn kept_link(shard: &Shard, place: PassedLink) -> Option<Link> {
@@ -156,7 +161,7 @@ impl KeptTiles {
     pub fn take_over(&self, id: BlockId, block: &Block, keep: KeepLinks<'_>) -> (bool, Option<Tile>) {
         let mut shard = self.shard(id).write();
         let generation = block.generation();
-        let stride = block.stride();
+        let (table, stride) = (block.table(), block.stride());
         let tile = block.tile.take();
         block.end_generation();
         let Some(tile) = tile else { return (false, None) };
@@ -170,7 +175,7 @@ impl KeptTiles {
         };
         left = left.or(links.shrink(needed));
         self.bytes.fetch_add(links.bytes(), Ordering::Relaxed);
-        let old = shard.insert((id, generation), Kept { links, needed, stride, until: keep.until });
+        let old = shard.insert((id, generation), Kept { links, table, needed, stride, until: keep.until });
         assert!(old.is_none(), "the links of a generation are kept once");
         if self.count.fetch_add(1, Ordering::AcqRel) == 0 {
             self.first.store(u64::MAX, Ordering::Release);
@@ -240,28 +245,39 @@ impl KeptTiles {
 
     /// Removes the links that no reader at or above `watermark` needs. Returns
     /// the generations of blocks that they belonged to, and the tiles.
-    pub fn take_below(&self, watermark: Timestamp) -> Vec<((BlockId, u16), Option<Tile>)> {
-        let mut gone = Vec::new();
+    pub fn take_below(&self, watermark: Timestamp) -> Vec<Gone> {
         if self.count() == 0 || self.first.load(Ordering::Acquire) >= watermark.get() {
-            return gone;
+            return Vec::new();
         }
-        let mut first = u64::MAX;
+        let (gone, first) = self.take(|kept| kept.until < watermark);
+        // Links that were kept meanwhile may be missed. The next call finds
+        // them.
+        self.first.store(first.min(watermark).get(), Ordering::Release);
+        gone
+    }
+
+    /// The same for all links of the versions of some tables.
+    pub fn take_of(&self, is_of: impl Fn(TableId) -> bool) -> Vec<Gone> {
+        if self.count() == 0 { Vec::new() } else { self.take(|kept| is_of(kept.table)).0 }
+    }
+
+    /// Removes some of what is kept. Returns also the time before which nothing that is left
+    /// can go.
+    fn take(&self, goes: impl Fn(&Kept) -> bool) -> (Vec<Gone>, Timestamp) {
+        let (mut gone, mut first) = (Vec::new(), Timestamp::MAX);
         for shard in &self.shards {
             let mut shard = shard.write();
-            for (of, kept) in shard.extract_if(|_, kept| kept.until < watermark) {
+            for (of, kept) in shard.extract_if(|_, kept| goes(kept)) {
                 self.bytes.fetch_sub(kept.links.bytes(), Ordering::Relaxed);
                 gone.push(match kept.links {
                     Links::Tile(tile) => (of, Some(tile)),
                     Links::Few(_) | Links::Other(_) => (of, None),
                 });
             }
-            first = shard.values().map(|kept| kept.until.get()).fold(first, u64::min);
+            first = shard.values().map(|kept| kept.until).fold(first, Timestamp::min);
         }
-        // Links that were kept meanwhile may be missed. The next call finds
-        // them.
-        self.first.store(first.min(watermark.get()), Ordering::Release);
         self.count.fetch_sub(gone.len() as u64, Ordering::AcqRel);
-        gone
+        (gone, first)
     }
 
     /// Calls `each` with the time until which something is kept, and its bytes.

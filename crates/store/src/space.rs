@@ -7,6 +7,7 @@ use pantile_base::{TableId, Timestamp};
 use crate::allocator::Allocator;
 use crate::block::{Block, BlockRef, BlockState, Chunk};
 use crate::geometry::Class;
+use crate::hold::Period;
 use crate::shape::Shape;
 use crate::store::Store;
 
@@ -93,15 +94,24 @@ pub struct Reader {
     pub at: Timestamp,
     /// and perhaps at any later one.
     pub by_statement: bool,
+    /// It may use tables that were created after that.
+    pub uses_newer_tables: bool,
 }
 
-/// A table that was dropped at a time, for those who began before, and may read it.
+/// A dropped table, for those who may use it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DroppedTable {
-    /// When.
-    pub at: Timestamp,
+    /// When it existed.
+    pub period: Period,
     /// Bytes of DRAM that are kept with it.
     pub dram: u64,
+}
+
+impl DroppedTable {
+    /// Whether a transaction may use it (I-37).
+    fn is_used_by(&self, reader: &Reader) -> bool {
+        self.period.has(reader.at) || reader.uses_newer_tables && reader.at <= self.period.until
+    }
 }
 
 /// What one reader keeps from being reclaimed.
@@ -235,7 +245,7 @@ impl Store {
             let bytes = u64::from(slots) * u64::from(block.stride());
             let (from, until) = (block.min_ts(), block.max_ts().max(block.left_at()));
             let sees = |reader: &Reader| match table {
-                Some(table) => reader.at <= table.at,
+                Some(table) => table.is_used_by(reader),
                 None => reader.at.get() <= until && (reader.by_statement || from <= reader.at.get()),
             };
             note_held(readers, sees, |n, alone| held[n].note(block.table(), bytes, alone));
@@ -245,7 +255,7 @@ impl Store {
             note_held(readers, |reader| reader.at <= until, |n, alone| held[n].note_dram(bytes, alone));
         });
         for table in dropped.values() {
-            note_held(readers, |r| r.at <= table.at, |n, alone| held[n].note_dram(table.dram, alone));
+            note_held(readers, |r| table.is_used_by(r), |n, alone| held[n].note_dram(table.dram, alone));
         }
         (held, by_any)
     }

@@ -1,6 +1,6 @@
 //! The store itself: finding contents and links, opening and closing.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use pantile_base::control::{Control, is_removed};
@@ -20,7 +20,7 @@ use crate::format::{
     DESCRIPTOR_BYTES, FORMAT_VERSION, Lineage, STATE_RECORDS, SUPERBLOCK_COPY, Superblock, Unreadable,
 };
 use crate::free_slot::SlotReuse;
-use crate::hold::Holds;
+use crate::hold::{Holds, Period};
 use crate::image::ImageName;
 use crate::kept_tiles::KeptTiles;
 use crate::nodes::NodeMap;
@@ -70,7 +70,7 @@ pub struct Store {
     pub(crate) survivor_streams: Box<[Padded<Mutex<Stream>>]>,
     /// Partly filled blocks that no lane appends to, by class. Lanes take these
     /// before they open others.
-    pub(crate) resumable: Mutex<std::collections::BTreeMap<u64, Vec<BlockId>>>,
+    pub(crate) resumable: Mutex<BTreeMap<u64, Vec<BlockId>>>,
     /// Blocks that were closed before they were full.
     pub(crate) closed_early: Mutex<BTreeSet<BlockId>>,
     pub(crate) state: Mutex<StateRecord>,
@@ -532,32 +532,37 @@ impl Store {
     /// Gives back blocks of dropped tables, at most `most` of them, with one
     /// sync.
     ///
-    /// As long as another process may look at any part of the medium, nothing is
-    /// given back. One that reads a moment before a table was dropped must be kept
-    /// in mind by the caller ([`Holds::earliest`]).
+    /// As long as another process may look at blocks of one of the tables, nothing is given
+    /// back (I-27).
     ///
-    /// No transaction may be able to see into the tables any more, and a state
+    /// No transaction may be able to see into the tables any more (I-37), and a state
     /// record whose watermark covers all their transactions must be durable (T1).
     pub fn release_tables(
         &self,
-        tables: &BTreeSet<TableId>,
+        tables: &BTreeMap<TableId, Period>,
         most: usize,
         now: Timestamp,
     ) -> Result<GivenBack, StoreError> {
         let held = self.holds.look();
-        if held.is_scanned() {
+        if tables.values().any(|&table| held.covers_table(table)) {
             return Ok(GivenBack::Nothing);
         }
-        tables.iter().for_each(|&table| self.stop_appending(table));
+        tables.keys().for_each(|&table| self.stop_appending(table));
         let _chunks = self.chunks_lock.read();
-        let mut blocks = self.used().filter(|(_, _, block)| tables.contains(&block.table()));
+        let mut blocks = self.used().filter(|(_, _, block)| tables.contains_key(&block.table()));
         let some: Vec<_> = blocks.by_ref().take(most).map(|(chunk, index, _)| chunk.id(index)).collect();
         let is_last = blocks.next().is_none();
         if let Some(reuse) = &self.options.reuse {
-            tables.iter().for_each(|&table| reuse.forget(table));
+            tables.keys().for_each(|&table| reuse.forget(table));
         }
         self.release_unread(some.into_iter(), now)?;
-        Ok(if is_last { GivenBack::All } else { GivenBack::Part })
+        if !is_last {
+            return Ok(GivenBack::Part);
+        }
+        // Walks through blocks of the tables that are gone would begin in their tables.
+        let tiles = self.kept.take_of(|table| tables.contains_key(&table));
+        self.keep_fewer(tiles.iter().map(|(of, _)| *of));
+        Ok(GivenBack::All)
     }
 
     /// Releases and frees blocks into which no transaction can see, and whose

@@ -46,6 +46,7 @@ pub const MODELS: &[Model] = &[
     },
     Model { name: "circles_have_one_victim", rounds: 2_000, scale: 8, run: circles_have_one_victim },
     Model { name: "ended_waiters_are_woken", rounds: 2_000, scale: 8, run: ended_waiters_are_woken },
+    Model { name: "newer_tables_against_drops", rounds: 4_000, scale: 8, run: newer_tables_against_drops },
     Model { name: "slots_are_waited_for", rounds: 500, scale: 8, run: slots_are_waited_for },
     Model { name: "readers_wait_beside_writers", rounds: 500, scale: 8, run: readers_wait_beside_writers },
 ];
@@ -119,6 +120,38 @@ fn begin_against_watermark() {
     for (kind, ts) in begun.take() {
         assert!(ts.get() >= watermark.get() - 1, "{kind:?} reads at {ts:?} below {watermark:?}");
     }
+}
+
+/// I-37: a dropped table goes only if each transaction that is older than the table finds it dropped.
+fn newer_tables_against_drops() {
+    let registry = registry();
+    let users = [Begin::Reader, Begin::LateWriter].map(|kind| registry.begin(kind).expect("a slot").0);
+    // What follows is later by any clock.
+    (0..100).for_each(|_| _ = registry.now());
+    let from = registry.before_all();
+    let (is_dropped, is_gone) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    explore(|| {
+        let threads = users.map(|slot| {
+            let (registry, is_dropped) = (Arc::clone(&registry), Arc::clone(&is_dropped));
+            let is_gone = Arc::clone(&is_gone);
+            thread::spawn(move || {
+                registry.use_newer_tables(slot);
+                if !is_dropped.load(Ordering::SeqCst) {
+                    assert!(!is_gone.load(Ordering::SeqCst), "it is used by a transaction that runs");
+                    thread::yield_now();
+                    assert!(!is_gone.load(Ordering::SeqCst), "it is used by a transaction that runs");
+                }
+                registry.release(slot);
+            })
+        });
+        is_dropped.store(true, Ordering::SeqCst);
+        let until = registry.after_all();
+        while registry.running_set().is_none_or(|running| running.may_use_table(from, until)) {
+            thread::yield_now();
+        }
+        is_gone.store(true, Ordering::SeqCst);
+        threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
+    });
 }
 
 /// I-11: a running set covers every transaction that reads, now or later,

@@ -126,7 +126,8 @@ impl Database {
     ///
     /// Transactions that have written to the table fail to commit. Others get
     /// [`Error::TableDropped`] when they next use it. The space is given back once none of these
-    /// transactions runs any more.
+    /// transactions runs any more. Transactions that began before the table was created, and have
+    /// not used it, do not keep it.
     ///
     /// # Errors
     /// [`Error::UnknownTable`], [`Error::PreparedChanges`], and errors of the commit. If the call
@@ -354,6 +355,7 @@ impl Database {
         let tables = &self.core.tables;
         let id = tables.next_id();
         let table = tables.make_empty(id, def)?;
+        table.inner.set_defined_from(self.core.registry.before_all());
         let definition = &table.inner.layouts().definition;
         let stored = catalog::encode(definition)?;
         let pieces = tables.make_pieces(id, definition)?;

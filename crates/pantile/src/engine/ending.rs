@@ -103,7 +103,11 @@ impl Core {
         open.sort_by_key(|(open, _)| open.reads_at);
         // What reads no more is above everything.
         let at = |open: &Open| if open.reads_nothing { Timestamp::MAX } else { open.reads_at };
-        let reader = |open: &Open| Reader { at: at(open), by_statement: open.by_statement };
+        let reader = |open: &Open| Reader {
+            at: at(open),
+            by_statement: open.by_statement,
+            uses_newer_tables: open.uses_newer_tables,
+        };
         let readers: Vec<_> = open.iter().map(|(open, _)| reader(open)).collect();
         let (held, by_any) = self.store.held(&readers, &self.tables.waiting());
         let named = open.into_iter().zip(held).map(|((open, holder), held)| HeldBy { open, holder, held });

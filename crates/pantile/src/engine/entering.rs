@@ -23,9 +23,9 @@ impl Core {
         if is_over { Err(Error::Closed) } else { Ok(()) }
     }
 
-    /// Takes a slot and a timestamp, and waits for a slot if need be.
+    /// Takes a slot and a timestamp for work of the database, and waits for a slot if need be.
     pub fn enter(&self, how: Begin) -> Result<Entered> {
-        self.enter_for(Visit::Usual, how, TRANSACTION_SLOTS, self.time_to_enter())
+        self.enter_for_work(Visit::Usual, how, self.time_to_enter())
     }
 
     /// The same for a user's transaction. Those that may write leave some slots to
@@ -47,12 +47,12 @@ impl Core {
 
     /// Takes a slot if one is free.
     fn enter_at_once(&self, how: Begin) -> Result<Entered> {
-        self.enter_for(Visit::Usual, how, TRANSACTION_SLOTS, Duration::ZERO)
+        self.enter_for_work(Visit::Usual, how, Duration::ZERO)
     }
 
     /// The same for the thread that closes the database.
     pub fn enter_closing(&self, how: Begin) -> Result<Entered> {
-        self.enter_for(Visit::Closing, how, TRANSACTION_SLOTS, self.time_to_enter())
+        self.enter_for_work(Visit::Closing, how, self.time_to_enter())
     }
 
     /// Does `work` as a round of the worker, with a function that takes slots for late
@@ -78,6 +78,12 @@ impl Core {
 
     fn time_to_enter(&self) -> Duration {
         if is_removed(Control::SlotsAwaited) { Duration::ZERO } else { self.options.wait_to_begin() }
+    }
+
+    /// Work may come to any table, whenever that was created.
+    fn enter_for_work(&self, visit: Visit, how: Begin, waited: Duration) -> Result<Entered> {
+        let entered = self.enter_for(visit, how, TRANSACTION_SLOTS, waited);
+        entered.inspect(|(permit, _)| self.registry.use_newer_tables(permit.slot()))
     }
 
     fn enter_for(&self, visit: Visit, how: Begin, slots: usize, waited: Duration) -> Result<Entered> {

@@ -362,6 +362,8 @@ pub(crate) struct TableInner {
     dropped: AtomicBool,
     /// Zero for a table that was there when the database was opened.
     created_at: AtomicU64,
+    /// Below every timestamp at which its definition is visible; zero as above.
+    defined_from: AtomicU64,
     /// When it was created, a transaction could have known another of its name.
     replaces: AtomicBool,
     /// The latest deletion whose primary entry has been removed.
@@ -398,6 +400,7 @@ impl TableInner {
             changing: Mutex::default(),
             dropped: AtomicBool::new(false),
             created_at: AtomicU64::new(0),
+            defined_from: AtomicU64::new(0),
             replaces: AtomicBool::new(false),
             cleaned_until: AtomicU64::new(0),
             rows: RowCount::default(),
@@ -628,6 +631,16 @@ impl TableInner {
     /// Called before the table is found by anyone.
     pub fn set_created(&self, at: Timestamp) {
         self.created_at.store(at.get(), Ordering::Relaxed);
+    }
+
+    /// Called before its definition is written.
+    pub fn set_defined_from(&self, from: Timestamp) {
+        self.defined_from.store(from.get(), Ordering::Relaxed);
+    }
+
+    /// Below every timestamp at which its definition is visible.
+    pub fn defined_from(&self) -> Timestamp {
+        Timestamp::from_raw(self.defined_from.load(Ordering::Relaxed))
     }
 
     /// Called before the table is found by anyone.

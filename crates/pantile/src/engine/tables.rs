@@ -1,6 +1,6 @@
 //! The tables of an open database, by name and by id, and those that were dropped.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Weak};
 
 use foldhash::fast::FixedState;
@@ -8,8 +8,9 @@ use pantile_base::control::{Control, is_removed};
 use pantile_base::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use pantile_base::sync::{Mutex, MutexGuard, RwLock};
 use pantile_base::{TableId, Timestamp, thread_id};
+use pantile_cc::RunningSet;
 use pantile_index::{Index as Tree, NodeArena};
-use pantile_store::{DroppedTable, GivenBack, StoreError};
+use pantile_store::{DroppedTable, GivenBack, Holds, Period, StoreError};
 
 use crate::engine::table::{IndexInner, Table, TableInner};
 use crate::engine::{catalog, pieces};
@@ -17,15 +18,41 @@ use crate::types::error::{Error, Result};
 use crate::types::history::Definition;
 use crate::types::schema::{IndexDef, TableDef};
 
-/// A table that has been dropped, at this time.
-pub(crate) struct Dropped {
-    pub at: Timestamp,
-    /// When all transactions and processes that could read it were found to have ended.
-    pub unused_since: Option<Timestamp>,
-    pub table: TableId,
+/// A table that has been dropped.
+struct Dropped {
+    period: Period,
+    /// When all transactions and processes that could use it were found to have ended.
+    unused_since: Option<Timestamp>,
+    table: TableId,
     /// For transactions that began to use it before it was dropped, until they have
     /// ended. Other processes that read it have their own indexes.
-    pub in_use: Option<Arc<TableInner>>,
+    in_use: Option<Arc<TableInner>>,
+}
+
+/// Those that may use dropped tables (I-37). They are looked for when the tables are listed:
+/// each of these was marked as dropped before.
+pub(crate) struct Users<'h> {
+    /// All transactions read at this timestamp or above.
+    pub watermark: Timestamp,
+    /// Those that run, unless some of them could not be told.
+    pub running: Option<RunningSet>,
+    /// What is held for other processes.
+    pub holds: &'h Holds,
+    /// After those that do not run any more had ended.
+    pub now: Timestamp,
+}
+
+impl Users<'_> {
+    /// Whether a transaction may use the table.
+    fn may_use(&self, table: Period) -> bool {
+        let may_use = |running: &RunningSet| running.may_use_table(table.from, table.until);
+        table.until >= self.watermark && self.running.as_ref().is_none_or(may_use)
+    }
+
+    /// Whether a transaction may use the table, or another process read it.
+    fn may_read(&self, table: Period) -> bool {
+        self.holds.cover_table(table) || self.may_use(table)
+    }
 }
 
 /// A name that a table has had until this time.
@@ -299,9 +326,11 @@ impl Tables {
         both.iter().flatten().for_each(|table| table.set_dropped());
         let at = now();
         self.left_names.lock().push(LeftName { name: table.name(), table: table.id, at });
+        // What is out of line is used through the table that it belongs to.
+        let period = Period { from: table.defined_from(), until: at };
         for table in both.iter().flatten() {
             let in_use = Some(Arc::clone(table));
-            self.dropped.lock().push(Dropped { at, unused_since: None, table: table.id, in_use });
+            self.dropped.lock().push(Dropped { period, unused_since: None, table: table.id, in_use });
             self.by_id.write().remove(&table.id);
         }
         both.into_iter().flatten().collect()
@@ -339,59 +368,77 @@ impl Tables {
     /// Recovery found contents of a table that was dropped. They go when all
     /// that was found is durably known to be committed (T1).
     pub fn found_dropped(&self, table: TableId) {
-        let at = Timestamp::ZERO;
-        self.dropped.lock().push(Dropped { at, unused_since: Some(at), table, in_use: None });
+        let (from, until) = (Timestamp::ZERO, Timestamp::ZERO);
+        let dropped =
+            Dropped { period: Period { from, until }, unused_since: Some(until), table, in_use: None };
+        self.dropped.lock().push(dropped);
         self.id_is_used(table);
     }
 
+    /// Whether there are dropped tables whose space has not been given back.
+    pub fn has_dropped(&self) -> bool {
+        !self.dropped.lock().is_empty()
+    }
+
     /// Whether dropped tables have space that can be released once a state
-    /// record is written, or `None` if no table waits.
-    pub fn dropped(&self, watermark: Timestamp) -> Option<bool> {
+    /// record is written.
+    pub fn can_release<'h>(&self, look: impl FnOnce() -> Users<'h>) -> bool {
         let dropped = self.dropped.lock();
-        let can_go = |d: &Dropped| d.unused_since.is_some() || d.at < watermark;
-        (!dropped.is_empty()).then(|| dropped.iter().any(can_go))
+        let users = look();
+        dropped.iter().any(|d| match d.unused_since {
+            Some(_) => !users.holds.cover_table(d.period),
+            None => !users.may_read(d.period),
+        })
     }
 
     /// The dropped tables that wait for transactions, or processes, which may read them.
     pub fn waiting(&self) -> BTreeMap<TableId, DroppedTable> {
         let dram = |table: &Arc<TableInner>| table.anchor_bytes() + table.index_bytes();
-        let waiting = |d: &Dropped| DroppedTable { at: d.at, dram: d.in_use.as_ref().map_or(0, dram) };
+        let waiting =
+            |d: &Dropped| DroppedTable { period: d.period, dram: d.in_use.as_ref().map_or(0, dram) };
         let dropped = self.dropped.lock();
         dropped.iter().filter(|d| d.unused_since.is_none()).map(|d| (d.table, waiting(d))).collect()
     }
 
-    /// Takes out the dropped tables that no transaction can use any more, whose
-    /// `watermark` this is. Their memory goes with them.
-    pub fn take_unused(&self, watermark: Timestamp) -> Vec<Arc<TableInner>> {
+    /// Takes out the dropped tables that no transaction can use any more. Their memory
+    /// goes with them.
+    pub fn take_unused<'h>(&self, look: impl FnOnce() -> Users<'h>) -> Vec<Arc<TableInner>> {
         let Some(mut dropped) = self.dropped.try_lock() else { return Vec::new() };
-        dropped.iter_mut().filter(|d| d.at < watermark).filter_map(|d| d.in_use.take()).collect()
+        if dropped.is_empty() {
+            return Vec::new();
+        }
+        let users = look();
+        let in_use = dropped.iter_mut().filter(|d| d.in_use.is_some());
+        in_use.filter(|d| !users.may_use(d.period)).filter_map(|d| d.in_use.take()).collect()
     }
 
-    /// Calls `release` for at most `most` dropped tables that no transaction, whose
-    /// `watermark` this is, and no other process has been able to see into since before
-    /// `durable`. A transaction that wrote to a table when it was dropped may have
-    /// committed at any time until it ended. Returns whether more can be released now.
-    pub fn release_dropped(
+    /// Calls `release` for at most `most` dropped tables that no transaction and no other
+    /// process has been able to use since before `durable`. A transaction that wrote to a
+    /// table when it was dropped may have committed at any time until it ended. Returns
+    /// whether more can be released now.
+    pub fn release_dropped<'h>(
         &self,
-        watermark: Timestamp,
-        read: Timestamp,
+        look: impl FnOnce() -> Users<'h>,
         durable: Timestamp,
-        now: Timestamp,
         most: usize,
-        release: impl FnOnce(&BTreeSet<TableId>) -> std::result::Result<GivenBack, StoreError>,
+        release: impl FnOnce(&BTreeMap<TableId, Period>) -> std::result::Result<GivenBack, StoreError>,
     ) -> bool {
-        self.left_names.lock().retain(|left| left.at >= watermark);
         let Some(mut dropped) = self.dropped.try_lock() else { return true };
-        for d in dropped.iter_mut().filter(|d| d.unused_since.is_none() && d.at < watermark.min(read)) {
-            d.unused_since = Some(now);
+        let users = look();
+        self.left_names.lock().retain(|left| left.at >= users.watermark);
+        for d in dropped.iter_mut().filter(|d| d.unused_since.is_none() && !users.may_read(d.period)) {
+            d.unused_since = Some(users.now);
         }
-        let is_free = |d: &Dropped| d.unused_since.is_some_and(|since| since < durable);
-        let free: BTreeSet<TableId> =
-            dropped.iter().filter(|d| is_free(d)).map(|d| d.table).take(most).collect();
+        // A process that has come since may look at any block.
+        let is_free = |d: &Dropped| {
+            d.unused_since.is_some_and(|since| since < durable) && !users.holds.cover_table(d.period)
+        };
+        let free: BTreeMap<TableId, Period> =
+            dropped.iter().filter(|d| is_free(d)).map(|d| (d.table, d.period)).take(most).collect();
         let mut gone = Vec::new();
         let given = if free.is_empty() { Ok(GivenBack::Nothing) } else { release(&free) };
         if let Ok(GivenBack::All) = given {
-            gone.extend(dropped.extract_if(.., |d| free.contains(&d.table)));
+            gone.extend(dropped.extract_if(.., |d| free.contains_key(&d.table)));
         }
         let has_more = dropped.iter().any(is_free);
         self.has_more_to_release.store(has_more, Ordering::Relaxed);

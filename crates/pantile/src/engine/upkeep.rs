@@ -4,7 +4,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pantile_base::Timestamp;
 use pantile_cc::{Clock, Open};
 use pantile_media::MediumExt;
 use pantile_reclaim::Debt;
@@ -18,6 +17,7 @@ use crate::engine::gate::Permit;
 use crate::engine::reader_processes::LOOK;
 use crate::engine::state_records::StateRecords;
 use crate::engine::table::TableInner;
+use crate::engine::tables::Users;
 use crate::types::error::Result;
 
 /// A transaction that has been open for so long is a long one.
@@ -125,10 +125,10 @@ impl Core {
     /// Writes a state record if one is due.
     fn settle(&self, permit: &Permit, debt: Debt, stale: Waiting) -> Due {
         let epoch = self.options.gc.epoch;
-        let dropped = self.tables.dropped(self.registry.watermark().min(self.read_from()));
+        let has_dropped = self.has_dropped_tables();
         let names_too_much = self.give_up_image_if_damaged() && !self.store.is_image_in_force();
         let is_owed = self.store.appended_since_sample() > 0
-            || dropped == Some(true) && !self.store.holds().are_scanned()
+            || has_dropped && self.tables.can_release(|| self.users_of_tables())
             || names_too_much
             || self.images.is_pending()
             || debt != Debt::Nothing && debt != Debt::Held;
@@ -151,7 +151,7 @@ impl Core {
             _ if stale == Waiting::Due => Due::In(Duration::ZERO),
             Debt::Payable | Debt::Space => Due::In(interval),
             _ if stale == Waiting::Soon || self.state_records.has_sample() || is_owed => Due::In(epoch),
-            Debt::Nothing if dropped.is_none() => Due::AfterAWrite,
+            Debt::Nothing if !has_dropped => Due::AfterAWrite,
             Debt::Held | Debt::Nothing => Due::AfterAnEnd,
         }
     }
@@ -224,7 +224,7 @@ impl Core {
 
     /// Whether dropped tables wait, even if only for running transactions.
     pub fn has_dropped_tables(&self) -> bool {
-        self.tables.dropped(self.registry.watermark()).is_some()
+        self.tables.has_dropped()
     }
 
     /// Tables have been dropped: what they hold is to be given back.
@@ -249,19 +249,19 @@ impl Core {
 
     /// The same before the database is open.
     pub fn release_tables(&self, batch: Batch) -> bool {
-        let (watermark, durable) = (self.registry.watermark(), self.store.durable_watermark());
-        let now = self.registry.now();
+        let (look, durable) = (|| self.users_of_tables(), self.store.durable_watermark());
         // Commits that had found them before they were dropped have been counted by now.
-        self.tables.take_unused(watermark).iter().for_each(|table| self.forget_rows(table));
-        self.tables.release_dropped(watermark, self.read_from(), durable, now, batch.tables, |tables| {
-            tables.iter().for_each(|&table| self.reclaimer.forget(&self.store, table));
-            self.store.release_tables(tables, batch.blocks, now)
+        self.tables.take_unused(look).iter().for_each(|table| self.forget_rows(table));
+        self.tables.release_dropped(look, durable, batch.tables, |tables| {
+            tables.keys().for_each(|&table| self.reclaimer.forget(&self.store, table));
+            self.store.release_tables(tables, batch.blocks, self.registry.now())
         })
     }
 
-    /// The earliest moment that another process reads. It may read tables that were
-    /// dropped after that.
-    fn read_from(&self) -> Timestamp {
-        self.store.holds().earliest().unwrap_or(Timestamp::MAX)
+    /// Those that may use dropped tables at this moment.
+    fn users_of_tables(&self) -> Users<'_> {
+        let registry = &self.registry;
+        let (watermark, running) = (registry.watermark(), registry.running_set());
+        Users { watermark, running, holds: self.store.holds(), now: registry.now() }
     }
 }

@@ -77,10 +77,18 @@ impl Transaction {
     pub(super) fn check_table(&self, table: &TableInner) -> Result<()> {
         self.core.tables.check_own(table)?;
         self.check_ended()?;
-        if table.is_newer_than(self.ts) && self.minds_newer(table) {
+        if table.is_newer_than(self.ts) { self.check_newer(table) } else { Ok(()) }
+    }
+
+    /// Its timestamp does not keep such a table, so it announces that it uses some before
+    /// it looks whether this one has been dropped (I-37).
+    #[cold]
+    fn check_newer(&self, table: &TableInner) -> Result<()> {
+        if self.minds_newer(table) {
             return is_newer(table);
         }
-        Ok(())
+        self.core.registry.use_newer_tables(self.slot);
+        self.core.tables.check_own(table)
     }
 
     /// Whether a table that was created after the moment at which it reads is none to

@@ -50,6 +50,8 @@ impl Transaction {
         if self.isolation == Isolation::ReadCommitted && !self.safe && self.under.is_none() {
             self.ts = self.core.registry.draw(self.slot);
             self.isolation = Isolation::Snapshot;
+            // They are newer than the transaction, but not than its snapshot.
+            self.core.registry.use_newer_tables(self.slot);
             let purpose = Purpose::Transaction { isolation: self.isolation, read_only: self.read_only };
             self.core.buffers.with_holder(self.slot, |holder| holder.purpose = purpose);
         }

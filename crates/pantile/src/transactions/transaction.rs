@@ -321,6 +321,8 @@ impl Transaction {
             if written > 0 {
                 self.core.alarm.written();
             }
+            // The cleaner may come to any table.
+            self.core.registry.use_newer_tables(self.slot);
             self.core.clean(self.slot, written);
             self.finish();
             if self.starved {

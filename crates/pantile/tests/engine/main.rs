@@ -18,6 +18,7 @@ mod conversions;
 mod cursors;
 mod damage;
 mod dropped_indexes;
+mod dropped_tables;
 mod durability;
 mod durability_relaxed;
 mod errors;

@@ -8,7 +8,7 @@ use pantile_base::{Address, TableId, Timestamp, TupleId};
 use pantile_media::{DramMedium, MapOptions, Medium, MediumExt};
 use pantile_nvm::{NvmConfig, NvmMedium};
 use pantile_store::{
-    ContentFlags, GivenBack, NewContent, Scan, ScanSummary, Store, StoreError, StoreOptions, Urgency,
+    ContentFlags, GivenBack, NewContent, Period, Scan, ScanSummary, Store, StoreError, StoreOptions, Urgency,
 };
 use pantile_testkit::{Heard, HeardMedium};
 
@@ -210,7 +210,9 @@ fn released_blocks_begin_a_new_life() {
     }
     // The record lists the block with 50 slots filled.
     record(&store, 2000);
-    let given = store.release_tables(&[A].into(), usize::MAX, Timestamp::from_raw(2500)).expect("release");
+    let period = Period { from: Timestamp::ZERO, until: Timestamp::from_raw(2000) };
+    let dropped = BTreeMap::from([(A, period)]);
+    let given = store.release_tables(&dropped, usize::MAX, Timestamp::from_raw(2500)).expect("release");
     assert_eq!(given, GivenBack::All);
     append(&store, 3000, &[(B, 1, b"of the second one")]);
     assert_eq!(store.space().open_blocks, 1);

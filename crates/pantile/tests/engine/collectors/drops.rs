@@ -1,14 +1,18 @@
 //! Tables are dropped while old versions of their rows wait.
 
 use super::beside::{collectors, options, settle};
-use crate::collector::rows::{Rows, open};
+use crate::collector::rows::{Rows, collect_until, open, seen};
 
 #[test]
 fn what_waits_of_a_dropped_table_is_forgotten() {
-    for collector in collectors() {
+    for (collector, stays) in collectors().flat_map(|collector| [false, true].map(|stays| (collector, stays)))
+    {
         let db = open(options(collector));
         let mut kept = Rows::named(&db, "kept");
         kept.put(0..100);
+        let before = kept.expected.clone();
+        // It reads none of the tables that come and go.
+        let stays = stays.then(|| db.begin_read().expect("begin"));
         for round in 0..6u64 {
             // A reader makes versions of both tables wait.
             let reader = (round % 2 == 0).then(|| db.begin_read().expect("begin"));
@@ -36,6 +40,12 @@ fn what_waits_of_a_dropped_table_is_forgotten() {
             }
             rows.check();
             kept.check();
+        }
+        if let Some(reader) = stays {
+            collect_until(&db, "dropped tables take no space", |_| {
+                !db.space_by_table().iter().any(|space| space.table.contains("dropped"))
+            });
+            assert_eq!(seen(&reader, &kept.table).expect("rows"), before);
         }
         settle(&db);
         kept.check_after_crash(options(collector));
