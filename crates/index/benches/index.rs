@@ -7,7 +7,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Instant;
 
-use pantile_index::{Batch, Direction, Index, NodeArena, Scan};
+use pantile_index::{Batch, Direction, Index, NodeArena, SIDE_BY_SIDE, Scan};
 use pantile_testkit::mix;
 
 const KEYS: usize = 1 << 20;
@@ -55,6 +55,7 @@ impl<const N: usize> Case<N> {
             })
         };
         let (hit, miss, marked) = (lookup(0, None), lookup(1, None), lookup(1, Some(1)));
+        let together = self.together(&index, &lookups);
         let forward = self.scans(&index, &lookups, Direction::Forward);
         let backward = self.scans(&index, &lookups, Direction::Backward);
         let remove = rate(KEYS, || {
@@ -63,9 +64,23 @@ impl<const N: usize> Case<N> {
             }
         });
         println!(
-            "{:<18}{insert:>8.1}{hit:>8.1}{miss:>8.1}{marked:>8.1}{forward:>8.2}{backward:>8.2}{remove:>8.1}{per_key:>8.1}",
+            "{:<18}{insert:>8.1}{hit:>8.1}{together:>8.1}{miss:>8.1}{marked:>8.1}{forward:>8.2}{backward:>8.2}{remove:>8.1}{per_key:>8.1}",
             self.name
         );
+    }
+
+    /// Look-ups of present keys, [`SIDE_BY_SIDE`] in one call.
+    fn together(&self, index: &Index, lookups: &[u64]) -> f64 {
+        let mut found = [None; SIDE_BY_SIDE];
+        rate(KEYS, || {
+            for chunk in lookups.chunks(SIDE_BY_SIDE) {
+                let keys: [[u64; N]; SIDE_BY_SIDE] =
+                    std::array::from_fn(|i| (self.key)(2 * chunk[i % chunk.len()]));
+                let keys = keys.each_ref().map(<[u64; N]>::as_slice);
+                index.get_many(&keys[..chunk.len()], &mut found[..chunk.len()]);
+                assert_eq!(black_box(found[0]), Some(chunk[0]));
+            }
+        })
     }
 
     fn scans(&self, index: &Index, lookups: &[u64], direction: Direction) -> f64 {
@@ -122,8 +137,8 @@ fn main() {
         eprintln!("warning: not optimised");
     }
     println!(
-        "{:<18}{:>8}{:>8}{:>8}{:>8}{:>8}{:>8}{:>8}{:>8}",
-        "keys", "insert", "hit", "miss", "marked", "scan", "back", "remove", "B/key"
+        "{:<18}{:>8}{:>8}{:>8}{:>8}{:>8}{:>8}{:>8}{:>8}{:>8}",
+        "keys", "insert", "hit", "many", "miss", "marked", "scan", "back", "remove", "B/key"
     );
     let wanted = |name: &str| name.contains(&filter);
     let narrow = |name, key, ordered| {
@@ -133,6 +148,7 @@ fn main() {
     };
     narrow("dense", |i| [i], false);
     narrow("sparse", |i| [mix(i)], false);
+    narrow("clustered", |i| [mix(i / 40) & !0xff | (i % 40)], false);
     narrow("ordered", |i| [i], true);
     let wide = |name, key, ordered| {
         if wanted(name) {

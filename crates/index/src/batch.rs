@@ -10,6 +10,8 @@ pub struct Batch {
     ends: Vec<u32>,
     values: Vec<u64>,
     one_word: bool,
+    /// How many keys from the first on have as many words as that, at least.
+    even: usize,
     limit: usize,
 }
 
@@ -23,7 +25,7 @@ impl Batch {
     /// one) at a time, so that short scans copy no more than they need.
     pub fn with_limit(limit: usize) -> Self {
         let (words, ends, values) = (Vec::new(), Vec::new(), Vec::new());
-        Self { words, ends, values, one_word: false, limit: limit.max(1) }
+        Self { words, ends, values, one_word: false, even: 0, limit: limit.max(1) }
     }
 
     /// Sets how many entries a scan adds at a time.
@@ -80,6 +82,7 @@ impl Batch {
         self.words.clear();
         self.ends.clear();
         self.values.clear();
+        self.even = 0;
     }
 
     /// Makes room for this many more entries, whose keys take this many words.
@@ -119,6 +122,7 @@ impl Batch {
         self.values.push(value);
         if !self.one_word {
             self.ends.push(self.words.len() as u32);
+            self.note_even();
         }
     }
 
@@ -128,11 +132,13 @@ impl Batch {
         self.values.push(value);
         if !self.one_word {
             self.ends.push(self.words.len() as u32);
+            self.note_even();
         }
     }
 
     /// Inserts an entry at `pos`.
     pub(crate) fn insert(&mut self, pos: usize, key: &[u64], value: u64) {
+        self.even = self.even.min(pos);
         let start = self.start(pos);
         self.words.splice(start..start, key.iter().copied());
         self.values.insert(pos, value);
@@ -147,6 +153,7 @@ impl Batch {
         let (start, end) = (self.start(pos), self.start(pos + 1));
         self.words.drain(start..end);
         self.values.remove(pos);
+        self.even = self.even.min(pos);
         if !self.one_word {
             self.ends.remove(pos);
             self.ends[pos..].iter_mut().for_each(|e| *e -= (end - start) as u32);
@@ -161,6 +168,26 @@ impl Batch {
     /// The total number of words of the keys in `range`.
     pub(crate) fn key_words(&self, range: &Range<usize>) -> usize {
         self.start(range.end) - self.start(range.start)
+    }
+
+    /// The number of words of each key in `range`, if there are keys and all have as many.
+    pub(crate) fn key_len(&self, range: &Range<usize>) -> Option<usize> {
+        let first = range.clone().next().map(|i| self.words_of(i))?;
+        // Of those that are known to be even from the first key on, one tells for all.
+        let known = if range.start == 0 { self.even.min(range.end) } else { range.start };
+        (known..range.end).all(|i| self.words_of(i) == first).then_some(first)
+    }
+
+    /// Appended keys may go on having as many words as the first.
+    fn note_even(&mut self) {
+        let last = self.len() - 1;
+        if self.even == last && (last == 0 || self.words_of(last) == self.words_of(0)) {
+            self.even = last + 1;
+        }
+    }
+
+    fn words_of(&self, i: usize) -> usize {
+        self.start(i + 1) - self.start(i)
     }
 
     #[inline]

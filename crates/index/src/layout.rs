@@ -10,8 +10,8 @@ use crate::node::{Locked, Node, Side};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Guess {
     pub(crate) place: usize,
-    /// All keys are there that there is room for between the ends of the leaf.
-    pub(crate) is_sure: bool,
+    /// How many entries around that place to look at.
+    pub(crate) window: usize,
 }
 
 /// Where a key is in a node, or where it would be.
@@ -103,6 +103,12 @@ pub(crate) trait Layout: Copy + Send + Sync + 'static {
     /// Where in a leaf, whose header is there, `key` is likely to be.
     #[inline(always)]
     fn guess(&self, _leaf: Node<'_>, _key: &[u64]) -> Option<Guess> {
+        None
+    }
+
+    /// The same where [`Layout::guess`] has none.
+    #[inline(always)]
+    fn guess_far(&self, _leaf: Node<'_>, _key: &[u64]) -> Option<Guess> {
         None
     }
 

@@ -4,7 +4,7 @@ use std::ops::Bound;
 
 use crate::batch::Batch;
 use crate::finger::Finger;
-use crate::layout::Layout;
+use crate::layout::{Guess, Layout};
 use crate::node::{Node, Side};
 use crate::scan::Scan;
 use crate::tree::Tree;
@@ -44,7 +44,7 @@ impl<L: Layout> Tree<L> {
         for (i, (key, leaf)) in keys.iter().zip(leaves).enumerate() {
             if let Some(version) = self.version_of(leaf, key) {
                 versions[i] = version;
-                guesses[i] = self.layout.guess(leaf, key);
+                guesses[i] = self.guess(leaf, key);
                 self.layout.prefetch_guess(leaf, guesses[i]);
             } else {
                 others[rest] = i;
@@ -54,7 +54,7 @@ impl<L: Layout> Tree<L> {
         if rest > 0 {
             self.descend_together(keys, &others[..rest], &mut leaves, &mut versions);
             for i in &others[..rest] {
-                guesses[*i] = self.layout.guess(leaves[*i], keys[*i]);
+                guesses[*i] = self.guess(leaves[*i], keys[*i]);
                 self.layout.prefetch_guess(leaves[*i], guesses[*i]);
             }
         }
@@ -67,6 +67,11 @@ impl<L: Layout> Tree<L> {
                 *found = self.get(key, None);
             }
         }
+    }
+
+    #[inline(always)]
+    fn guess(&self, leaf: Node<'_>, key: &[u64]) -> Option<Guess> {
+        self.layout.guess(leaf, key).or_else(|| self.layout.guess_far(leaf, key))
     }
 
     /// Puts a finger where each key belongs, found side by side, and brings in the leaves there. A finger

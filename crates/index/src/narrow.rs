@@ -16,8 +16,14 @@ const CAPACITY: usize = 64;
 const KEYS: usize = HEADER;
 const VALUES: usize = KEYS + CAPACITY;
 const WORDS: usize = VALUES + CAPACITY;
-/// Keys around the position that has been guessed for one, among which it is looked for first.
-const WINDOW: usize = 8;
+/// Keys around the place that has been guessed for one, among which it is looked for first: in leaves with few
+/// gaps, and in others.
+const NEAR: usize = 8;
+const FAR: usize = 16;
+/// One in this many keys of a leaf is looked at to see whether all are spread evenly.
+const SAMPLED: usize = 4;
+/// Words of a cache line.
+const OF_LINE: usize = 8;
 /// How many times the number of its entries the range of a leaf is wide at most for
 /// guesses to be good.
 const SPARSE: u64 = 4;
@@ -40,11 +46,29 @@ fn values(node: Node<'_>) -> &[AtomicU64] {
 
 /// Where the window around a place begins.
 #[inline(always)]
-fn window_at(place: usize) -> usize {
-    place.saturating_sub(WINDOW / 2).min(CAPACITY - WINDOW)
+fn window_at(place: usize, window: usize) -> usize {
+    place.saturating_sub(window / 2).min(CAPACITY - window)
+}
+
+/// How many of the sorted keys of a leaf are below `key`, looked for first in the window around a place.
+#[inline(always)]
+fn near_bound<const WINDOW: usize>(keys: &[AtomicU64], place: usize, key: u64) -> usize {
+    let start = window_at(place, WINDOW);
+    match lower_bound(&keys[start..][..WINDOW], key) {
+        0 => lower_bound(&keys[..start], key),
+        within if within == WINDOW => start + WINDOW + lower_bound(&keys[start + WINDOW..], key),
+        within => start + within,
+    }
 }
 
 impl Narrow {
+    /// The slot of a key that is above `pos` keys of a node.
+    #[inline(always)]
+    fn slot(self, node: Node<'_>, pos: usize, key: u64) -> Slot {
+        let is_there = |word: &AtomicU64| word.load(Relaxed) == key;
+        Slot { pos, found: pos < self.count(node) && keys(node).get(pos).is_some_and(is_there) }
+    }
+
     /// How many keys there can be below `key` and below `high`, from `low` on, if these are not more than `most`.
     #[inline(always)]
     fn room(low: u64, high: u64, key: u64, most: u64) -> Option<(usize, usize)> {
@@ -53,6 +77,24 @@ impl Narrow {
         let width = high.wrapping_sub(low).wrapping_shr(unit);
         let from_low = key.wrapping_sub(low).wrapping_shr(unit);
         (from_low < width && width <= most).then_some((from_low as usize, width as usize))
+    }
+
+    /// Where a key is if `count` keys are spread evenly from `low` to `high`.
+    #[inline(always)]
+    fn even_place(low: u64, high: u64, count: usize, key: u64) -> usize {
+        let width = high.wrapping_sub(low);
+        // Few enough bits for a product of half a word, see `guess`.
+        let down = (u64::BITS - width.leading_zeros()).saturating_sub(u32::BITS - CAPACITY.ilog2() - 1);
+        let [from_low, width] = [key.wrapping_sub(low), width].map(|wide| (wide >> down) as u32);
+        (from_low.wrapping_mul(count as u32) / width.max(1)) as usize
+    }
+
+    /// Whether most keys of a leaf are where they would be if all were spread evenly.
+    fn are_even(low: u64, high: u64, keys: &[u64]) -> bool {
+        let sampled = || keys.iter().enumerate().step_by(SAMPLED);
+        let is_near =
+            |(i, key): &(usize, &u64)| Self::even_place(low, high, keys.len(), **key).abs_diff(*i) < FAR / 2;
+        4 * sampled().filter(is_near).count() >= 3 * sampled().count()
     }
 
     /// Whether a leaf that is bounded on both sides covers a key.
@@ -102,7 +144,7 @@ impl Layout for Narrow {
             prefetch(addr, HEADER / 8);
             for part in [KEYS, VALUES] {
                 // Some below may be missing.
-                prefetch(addr.wrapping_add((part + place.saturating_sub(WINDOW / 2)) * 8), 1);
+                prefetch(addr.wrapping_add((part + place.saturating_sub(NEAR / 2)) * 8), 1);
                 prefetch(addr.wrapping_add((part + place) * 8), 1);
             }
             return;
@@ -117,45 +159,52 @@ impl Layout for Narrow {
         }
         let count = self.count(leaf);
         let (from_low, width) = Self::room(leaf.get(LOW), leaf.get(HIGH), key[0], SPARSE * count as u64)?;
-        // Both are small: a division of halves of a word takes less time on many processors.
-        let evenly = || (from_low as u32 * count as u32 / width as u32) as usize;
-        let is_sure = width == count;
-        Some(Guess { place: if is_sure { from_low } else { evenly() }, is_sure })
+        Some(match width == count {
+            true => Guess { place: from_low, window: 1 },
+            // Both are small: a division of halves of a word takes less time on many processors.
+            false => Guess { place: (from_low as u32 * count as u32 / width as u32) as usize, window: NEAR },
+        })
+    }
+
+    #[inline(always)]
+    fn guess_far(&self, leaf: Node<'_>, key: &[u64]) -> Option<Guess> {
+        (leaf.is_bounded() && leaf.is_even()).then(|| {
+            let place = Self::even_place(leaf.get(LOW), leaf.get(HIGH), self.count(leaf), key[0]);
+            Guess { place, window: FAR }
+        })
     }
 
     #[inline(always)]
     fn prefetch_guess(&self, leaf: Node<'_>, guess: Option<Guess>) {
-        let Some(Guess { place, is_sure }) = guess else {
+        let Some(Guess { place, window }) = guess else {
             return self.prefetch(leaf.words().as_ptr().addr());
         };
+        let start = window_at(place % CAPACITY, window);
         for words in [keys(leaf), values(leaf)] {
-            if is_sure {
-                prefetch(ptr::from_ref(&words[place % CAPACITY]).addr(), 1);
-            } else {
-                let window = &words[window_at(place)..][..WINDOW];
-                prefetch(ptr::from_ref(&window[0]).addr(), 1);
-                prefetch(ptr::from_ref(&window[WINDOW - 1]).addr(), 1);
+            let line_of = |place: usize| ptr::from_ref(&words[place]).addr();
+            for at in (start..start + window).step_by(OF_LINE) {
+                prefetch(line_of(at), 1);
+            }
+            if window > 1 {
+                prefetch(line_of(start + window - 1), 1);
             }
         }
     }
 
     #[inline(always)]
     fn find_guess(&self, leaf: Node<'_>, key: &[u64], guess: Option<Guess>) -> Slot {
-        if let Some(Guess { place, .. }) = guess {
-            let place = place % CAPACITY;
-            if keys(leaf)[place].load(Relaxed) == key[0] {
-                return Slot { pos: place, found: true };
-            }
-            let start = window_at(place);
-            let window = &keys(leaf)[start..][..WINDOW];
-            let at = lower_bound(window, key[0]);
-            if let Some(word) = window.get(at)
-                && word.load(Relaxed) == key[0]
-            {
-                return Slot { pos: start + at, found: true };
-            }
+        let Some(Guess { place, window }) = guess else {
+            return self.find(leaf, key);
+        };
+        let place = place % CAPACITY;
+        if keys(leaf)[place].load(Relaxed) == key[0] {
+            return Slot { pos: place, found: true };
         }
-        self.find(leaf, key)
+        let pos = match window {
+            FAR => near_bound::<FAR>(keys(leaf), place, key[0]),
+            _ => near_bound::<NEAR>(keys(leaf), place, key[0]),
+        };
+        self.slot(leaf, pos, key[0])
     }
 
     #[inline(always)]
@@ -169,9 +218,7 @@ impl Layout for Narrow {
 
     #[inline(always)]
     fn find(&self, node: Node<'_>, key: &[u64]) -> Slot {
-        let pos = lower_bound(keys(node), key[0]);
-        let found = pos < self.count(node) && keys(node)[pos].load(Relaxed) == key[0];
-        Slot { pos, found }
+        self.slot(node, lower_bound(keys(node), key[0]), key[0])
     }
 
     #[inline(always)]
@@ -212,8 +259,8 @@ impl Layout for Narrow {
         if count == CAPACITY {
             return false;
         }
-        shift_up(&keys(**node)[pos..=count]);
-        shift_up(&values(**node)[pos..=count]);
+        shift_up(&keys(**node)[pos..=count], 1);
+        shift_up(&values(**node)[pos..=count], 1);
         node.set(KEYS + pos, key[0]);
         node.set(VALUES + pos, value);
         node.set(META, count as u64 + 1);
@@ -222,8 +269,8 @@ impl Layout for Narrow {
 
     fn remove(&self, node: &Locked<'_>, pos: usize) {
         let count = self.count(**node);
-        shift_down(&keys(**node)[pos..count]);
-        shift_down(&values(**node)[pos..count]);
+        shift_down(&keys(**node)[pos..count], 1);
+        shift_down(&values(**node)[pos..count], 1);
         node.set(KEYS + count - 1, u64::MAX);
         node.set(META, count as u64 - 1);
     }
@@ -243,6 +290,8 @@ impl Layout for Narrow {
         copy_in(values(node), new_values);
         keys(node)[count..].iter().for_each(|key| key.store(u64::MAX, Relaxed));
         node.set(META, count as u64);
+        let fences = content.low.zip(content.high).filter(|_| content.is_leaf);
+        node.set_even(fences.is_some_and(|(low, high)| Self::are_even(low[0], high[0], new_keys)));
         for side in [Side::Low, Side::High] {
             node.set_has_fence(side, content.fence(side).is_some());
             node.set(side.word(), content.fence(side).map_or(0, |fence| fence[0]));

@@ -13,7 +13,7 @@ const VERSION: usize = 0;
 const MARK: usize = 1;
 /// Entry count and, for long keys, the shape of the node.
 pub(crate) const META: usize = 2;
-/// The level, and which fences are set.
+/// The level, which fences are set, and whether keys are spread evenly.
 const KIND: usize = 3;
 /// The child left of the first separator (inner nodes), or the number of the tree (leaves, I8).
 const FIRST_CHILD: usize = 4;
@@ -28,6 +28,7 @@ const HINT: usize = 7;
 pub(crate) const HEADER: usize = 8;
 
 const LEVEL_MASK: u64 = 0xff;
+const EVEN: u64 = 1 << 10;
 const HINT_RUN: u64 = 0xffff;
 /// Spins before a waiting thread yields its processor.
 const SPINS: u32 = 50;
@@ -196,6 +197,17 @@ impl<'a> Node<'a> {
     pub(crate) fn set_has_fence(self, side: Side, bounded: bool) {
         let kind = self.get(KIND) & !side.flag();
         self.set(KIND, if bounded { kind | side.flag() } else { kind });
+    }
+
+    /// Whether the keys were spread evenly over the range when the content was stored (leaves of narrow trees).
+    #[inline(always)]
+    pub(crate) fn is_even(self) -> bool {
+        self.get(KIND) & EVEN != 0
+    }
+
+    pub(crate) fn set_even(self, even: bool) {
+        let kind = self.get(KIND) & !EVEN;
+        self.set(KIND, if even { kind | EVEN } else { kind });
     }
 
     /// The child left of the first separator.

@@ -189,7 +189,7 @@ impl Layout for Pairs {
         if count == capacity {
             return false;
         }
-        arrays.each(pos, count + 1).for_each(shift_up);
+        arrays.each(pos, count + 1).for_each(|words| shift_up(words, 1));
         let (first, second) = stored(key);
         node.set(HEADER + pos, first);
         node.set(HEADER + capacity + pos, second);
@@ -202,7 +202,7 @@ impl Layout for Pairs {
 
     fn remove(&self, node: &Locked<'_>, pos: usize) {
         let arrays = Arrays::of(**node);
-        arrays.each(pos, arrays.count).for_each(shift_down);
+        arrays.each(pos, arrays.count).for_each(|words| shift_down(words, 1));
         node.set(META, arrays.count as u64 - 1);
     }
 

@@ -53,39 +53,36 @@ pub(crate) fn compare(stored: &[AtomicU64], key: &[u64]) -> Ordering {
 /// Words that are moved at a time: the compiler makes no wider moves of atomic words by itself.
 const AT_A_TIME: usize = 8;
 
-/// Moves all words up by one position. The last is lost, the first is
-/// duplicated.
+/// Moves all words up by some positions. The last are lost, the first keep a copy.
 #[inline]
-pub(crate) fn shift_up(words: &[AtomicU64]) {
-    let mut rest = words;
-    while let Some((before, [from @ .., to])) = rest.split_last_chunk::<{ AT_A_TIME + 1 }>() {
-        let moved: [u64; AT_A_TIME] = std::array::from_fn(|i| from[i].load(Relaxed));
-        to.store(moved[AT_A_TIME - 1], Relaxed);
-        (1..AT_A_TIME).for_each(|i| from[i].store(moved[i - 1], Relaxed));
-        rest = &words[..before.len() + 1];
+pub(crate) fn shift_up(words: &[AtomicU64], by: usize) {
+    let mut rest = &words[..words.len() - by];
+    while let Some((before, from)) = rest.split_last_chunk::<AT_A_TIME>() {
+        let moved = from.each_ref().map(|word| word.load(Relaxed));
+        copy_in(&words[before.len() + by..], &moved);
+        rest = before;
     }
-    for i in (1..rest.len()).rev() {
-        rest[i].store(rest[i - 1].load(Relaxed), Relaxed);
+    for i in (0..rest.len()).rev() {
+        words[i + by].store(rest[i].load(Relaxed), Relaxed);
     }
 }
 
-/// Moves all words down by one position. The first is lost, the last is
-/// duplicated.
+/// Moves all words down by some positions. The first are lost, the last keep a copy.
 #[inline]
-pub(crate) fn shift_down(words: &[AtomicU64]) {
-    let mut rest = words;
-    while let Some(([to, from @ ..], _)) = rest.split_first_chunk::<{ AT_A_TIME + 1 }>() {
-        let moved: [u64; AT_A_TIME] = std::array::from_fn(|i| from[i].load(Relaxed));
-        to.store(moved[0], Relaxed);
-        (1..AT_A_TIME).for_each(|i| from[i - 1].store(moved[i], Relaxed));
-        rest = &rest[AT_A_TIME..];
+pub(crate) fn shift_down(words: &[AtomicU64], by: usize) {
+    let (mut to, mut rest) = (words, &words[by..]);
+    while let Some((from, behind)) = rest.split_first_chunk::<AT_A_TIME>() {
+        let moved = from.each_ref().map(|word| word.load(Relaxed));
+        copy_in(to, &moved);
+        (to, rest) = (&to[AT_A_TIME..], behind);
     }
-    for i in 1..rest.len() {
-        rest[i - 1].store(rest[i].load(Relaxed), Relaxed);
+    for (to, from) in to.iter().zip(rest) {
+        to.store(from.load(Relaxed), Relaxed);
     }
 }
 
 /// Copies `values` over the first words of `words`.
+#[inline]
 pub(crate) fn copy_in(words: &[AtomicU64], values: &[u64]) {
     for (word, value) in words[..values.len()].iter().zip(values) {
         word.store(*value, Relaxed);

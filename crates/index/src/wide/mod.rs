@@ -1,13 +1,16 @@
-//! The layout for keys of several words: heads, values, and a heap of tails.
+//! The layout for keys of several words: heads, records, and a heap.
 //!
 //! ```text
-//! header | prefix | heads (cap) | values (cap) | tail refs (cap / 2) | fences, tails, free
+//! tails of one length:  header | prefix | heads (cap) | values with their tails (cap) | fences
+//! other tails:          header | prefix | heads (cap) | values (cap) | places (cap / 2) | fences, tails, free
 //! ```
 //! The *prefix* is the words that all keys of the node begin with. The *head*
 //! of a key is the word after the prefix; the *tail* is the rest. Searches run
-//! over the heads, and look at tails only where heads are equal. The capacity
-//! in entries (`cap`) is chosen whenever a node is stored, from the mean length
-//! of its tails.
+//! over the heads, and look at tails only where heads are equal. Tails of one
+//! length lie beside their values, so that a look-up reads one line behind the
+//! heads. Others are in the heap, and their *places* say where. The capacity in
+//! entries (`cap`) is chosen whenever a node is stored, from the mean length of
+//! its tails.
 
 mod halves;
 mod shape;
@@ -18,7 +21,7 @@ use self::halves::{insert_half, remove_half};
 use self::shape::{Shape, load_words, pack, part, tail, unpack, word};
 use crate::arena::Class;
 use crate::batch::Batch;
-use crate::layout::{Content, Layout, Slot};
+use crate::layout::{Content, Guess, Layout, Slot};
 use crate::node::{HEADER, Locked, Node, Side, prefetch};
 use crate::search::{common_prefix, compare, copy_in, lower_bound, shift_down, shift_up, upper_bound};
 use pantile_base::sync::atomic::Ordering::Relaxed;
@@ -102,10 +105,13 @@ impl Wide {
         if !stays {
             return false;
         }
-        let tails =
-            (0..count).map(|pos| tail(node, shape, pos).len()).sum::<usize>() + key.len() - prefix - 1;
+        let new = key.len() - prefix - 1;
+        let tails = (0..count).map(|pos| tail(node, shape, pos).len()).sum::<usize>() + new;
+        let is_even = shape.even == Some(new);
         let fences = [Side::Low, Side::High].map(|side| unpack(node, node.get(side.word())).len());
-        cost_of(count + 1, prefix, tails, fences.iter().sum()) > self.budget_anew()
+        // If tails were of several lengths and are no longer, this is more than it would cost.
+        let most_less = if shape.even.is_none() { (count + 1).div_ceil(2) } else { 0 };
+        cost_of(count + 1, prefix, tails, fences.iter().sum(), is_even) > self.budget_anew() + most_less
     }
 }
 
@@ -124,6 +130,21 @@ fn find_tail(node: Node<'_>, shape: Shape, from: usize, to: usize, rest: &[u64])
         }
     }
     Slot { pos: low, found: false }
+}
+
+/// Finds `key` among the entries from the first whose head is not below its own. The prefix is its own.
+#[inline(always)]
+fn find_from(node: Node<'_>, shape: Shape, from: usize, key: &[u64]) -> Slot {
+    let (Some(&head), Some(rest)) = (key.get(shape.prefix), key.get(shape.prefix + 1..)) else {
+        return Slot { pos: from, found: false };
+    };
+    let heads = part(node, shape.heads_at(), shape.count);
+    let same = |pos: usize| heads.get(pos).is_some_and(|word| word.load(Relaxed) == head);
+    match (same(from), same(from + 1)) {
+        (false, _) => Slot { pos: from, found: false },
+        (true, false) => find_tail(node, shape, from, from + 1, rest),
+        (true, true) => find_tail(node, shape, from, from + upper_bound(&heads[from..], head), rest),
+    }
 }
 
 /// Compares `key` with all keys of the node, as far as the prefix decides.
@@ -161,7 +182,37 @@ impl Layout for Wide {
 
     fn key_words(&self, node: Node<'_>) -> usize {
         let shape = Shape::of(node);
-        self.count(node) * (shape.prefix + 1) + shape.top.saturating_sub(shape.heap_at())
+        self.count(node) * (shape.prefix + shape.record()) + shape.top.saturating_sub(shape.heap_at())
+    }
+
+    /// All keys but those whose heads are equal are told apart by their heads.
+    #[inline(always)]
+    fn guess(&self, leaf: Node<'_>, key: &[u64]) -> Option<Guess> {
+        let shape = Shape::of(leaf);
+        (compare_prefix(leaf, shape, key).is_eq()).then(|| {
+            let heads = part(leaf, shape.heads_at(), shape.count);
+            Guess { place: lower_bound(heads, key[shape.prefix]), window: 1 }
+        })
+    }
+
+    #[inline(always)]
+    fn prefetch_guess(&self, leaf: Node<'_>, guess: Option<Guess>) {
+        if let Some(Guess { place, .. }) = guess {
+            let (shape, addr) = (Shape::of(leaf), leaf.words().as_ptr().addr());
+            prefetch(addr + shape.record_at(place) * 8, 1);
+            match shape.even {
+                Some(len) => prefetch(addr + (shape.record_at(place) + len) * 8, 1),
+                None => prefetch(addr + (shape.places_at() + place / 2) * 8, 1),
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn find_guess(&self, leaf: Node<'_>, key: &[u64], guess: Option<Guess>) -> Slot {
+        match guess {
+            Some(Guess { place, .. }) => find_from(leaf, Shape::of(leaf), place, key),
+            None => self.find(leaf, key),
+        }
     }
 
     #[inline]
@@ -178,20 +229,13 @@ impl Layout for Wide {
                 }
             }
         }
-        let (head, rest) = (key[shape.prefix], &key[shape.prefix + 1..]);
         let heads = part(node, shape.heads_at(), shape.count);
-        let from = lower_bound(heads, head);
-        let same = |pos: usize| heads.get(pos).is_some_and(|word| word.load(Relaxed) == head);
-        match (same(from), same(from + 1)) {
-            (false, _) => Slot { pos: from, found: false },
-            (true, false) => find_tail(node, shape, from, from + 1, rest),
-            (true, true) => find_tail(node, shape, from, from + upper_bound(&heads[from..], head), rest),
-        }
+        find_from(node, shape, lower_bound(heads, key[shape.prefix]), key)
     }
 
     #[inline(always)]
     fn value(&self, node: Node<'_>, pos: usize) -> u64 {
-        word(node, Shape::of(node).values_at() + pos)
+        word(node, Shape::of(node).record_at(pos))
     }
 
     fn load(&self, node: Node<'_>, positions: impl Iterator<Item = usize> + Clone, out: &mut Batch) {
@@ -200,7 +244,7 @@ impl Layout for Wide {
         for pos in positions {
             let head = word(node, shape.heads_at() + pos);
             let rest = load_words(tail(node, shape, pos));
-            out.push_parts(load_words(prefix), head, rest, word(node, shape.values_at() + pos));
+            out.push_parts(load_words(prefix), head, rest, word(node, shape.record_at(pos)));
         }
     }
 
@@ -219,42 +263,56 @@ impl Layout for Wide {
     }
 
     fn insert(&self, node: &Locked<'_>, pos: usize, key: &[u64], value: u64) -> bool {
-        let node_ref = **node;
-        let Shape { count, cap, prefix, top } = Shape::of(node_ref);
+        let (node_ref, shape) = (**node, Shape::of(**node));
+        let Shape { count, cap, prefix, top, even } = shape;
         let fits = count > 0
             && count < cap
             && key.len() > prefix
-            && top + key.len() - prefix - 1 <= self.class.words()
+            && match even {
+                Some(len) => key.len() - prefix - 1 == len,
+                None => top + key.len() - prefix - 1 <= self.class.words(),
+            }
             && compare(part(node_ref, HEADER, prefix), &key[..prefix]).is_eq();
         if !fits {
             return self.insert_anew(node, pos, key, value);
         }
-        let shape = Shape { count: count + 1, cap, prefix, top };
-        let tail = &key[prefix + 1..];
-        shift_up(part(node_ref, shape.heads_at() + pos, count + 1 - pos));
-        shift_up(part(node_ref, shape.values_at() + pos, count + 1 - pos));
+        let (tail, record) = (&key[prefix + 1..], shape.record());
+        shift_up(part(node_ref, shape.heads_at() + pos, count + 1 - pos), 1);
+        shift_up(part(node_ref, shape.record_at(pos), (count + 1 - pos) * record), record);
         node.set(shape.heads_at() + pos, key[prefix]);
-        node.set(shape.values_at() + pos, value);
-        let places = part(node_ref, shape.tails_at(), cap.div_ceil(2));
-        insert_half(places, pos, count, pack(top, tail.len()));
-        copy_in(&node_ref.words()[top..], tail);
-        Shape { top: top + tail.len(), ..shape }.write(node_ref);
+        node.set(shape.record_at(pos), value);
+        let at = if even.is_some() {
+            shape.record_at(pos) + 1
+        } else {
+            insert_half(
+                part(node_ref, shape.places_at(), cap.div_ceil(2)),
+                pos,
+                count,
+                pack(top, tail.len()),
+            );
+            top
+        };
+        copy_in(&node_ref.words()[at..], tail);
+        let top = if even.is_some() { top } else { top + tail.len() };
+        Shape { count: count + 1, top, ..shape }.write(node_ref);
         true
     }
 
     fn remove(&self, node: &Locked<'_>, pos: usize) {
         let (node, shape) = (**node, Shape::of(**node));
-        shift_down(part(node, shape.heads_at() + pos, shape.count - pos));
-        shift_down(part(node, shape.values_at() + pos, shape.count - pos));
-        remove_half(part(node, shape.tails_at(), shape.cap.div_ceil(2)), pos, shape.count);
+        let (behind, record) = (shape.count - pos, shape.record());
+        shift_down(part(node, shape.heads_at() + pos, behind), 1);
+        shift_down(part(node, shape.record_at(pos), behind * record), record);
+        if shape.even.is_none() {
+            remove_half(part(node, shape.places_at(), shape.cap.div_ceil(2)), pos, shape.count);
+        }
         Shape { count: shape.count - 1, ..shape }.write(node);
     }
 
     fn cost(&self, content: &Content<'_>) -> usize {
         let (count, prefix) = (content.range.len(), prefix_of(content));
-        let tails = content.entries.key_words(&content.range) - count * (prefix + usize::from(count > 0));
         let fences = [content.low, content.high].into_iter().flatten().map(<[u64]>::len).sum::<usize>();
-        cost_of(count, prefix, tails, fences)
+        cost_of(count, prefix, tails_of(content, prefix), fences, even_of(content, prefix).is_some())
     }
 
     fn budget(&self) -> usize {
@@ -263,7 +321,8 @@ impl Layout for Wide {
 
     fn store(&self, node: Node<'_>, content: &Content<'_>) {
         let (count, prefix) = (content.range.len(), prefix_of(content));
-        let shape = Shape { count, cap: self.places(content), prefix, top: 0 };
+        let even = even_of(content, prefix);
+        let shape = Shape { count, cap: self.places(content), prefix, top: 0, even };
         let mut heap = Heap { node, top: shape.heap_at() };
         for side in [Side::Low, Side::High] {
             let fence = content.fence(side);
@@ -277,9 +336,14 @@ impl Layout for Wide {
                 copy_in(&node.words()[HEADER..], &key[..prefix]);
             }
             node.set(shape.heads_at() + i, key[prefix]);
-            node.set(shape.values_at() + i, content.entries.value(pos));
-            pair = pair >> 32 | heap.push(&key[prefix + 1..]) << 32;
-            let at = shape.tails_at() + i / 2;
+            node.set(shape.record_at(i), content.entries.value(pos));
+            let tail = &key[prefix + 1..];
+            if even.is_some() {
+                copy_in(&node.words()[shape.record_at(i) + 1..], tail);
+                continue;
+            }
+            pair = pair >> 32 | heap.push(tail) << 32;
+            let at = shape.places_at() + i / 2;
             node.set(at, if i & 1 == 0 { pair >> 32 } else { pair });
         }
         Shape { top: heap.top, ..shape }.write(node);
@@ -291,18 +355,30 @@ impl Wide {
     /// ones.
     fn places(&self, content: &Content<'_>) -> usize {
         let (count, prefix) = (content.range.len(), prefix_of(content));
-        let spare = self.budget() - self.cost(content);
-        let tails = content.entries.key_words(&content.range) - count * (prefix + usize::from(count > 0));
+        let (spare, tails) = (self.budget() - self.cost(content), tails_of(content, prefix));
         let mean = if count == 0 { self.max_key_words } else { tails.div_ceil(count) };
-        // In half words: four for head and value, one for the tail's location.
-        count + 2 * spare / (5 + 2 * mean)
+        // In half words: four for head and value, one for the place of the tail if that is not beside the value.
+        let place = usize::from(even_of(content, prefix).is_none());
+        count + 2 * spare / (4 + place + 2 * mean)
     }
 }
 
-/// The words of a node with `count` entries: the header, the prefix, heads, values and places of tails, and
-/// the heap of tails and fences.
-fn cost_of(count: usize, prefix: usize, tails: usize, fences: usize) -> usize {
-    HEADER + prefix + 2 * count + count.div_ceil(2) + tails + fences
+/// The words of a node with `count` entries: the header, the prefix, heads, values, places of tails unless
+/// all have one length, and tails and fences.
+fn cost_of(count: usize, prefix: usize, tails: usize, fences: usize, is_even: bool) -> usize {
+    let places = if is_even { 0 } else { count.div_ceil(2) };
+    HEADER + prefix + 2 * count + places + tails + fences
+}
+
+/// How many words the tails of all keys have.
+fn tails_of(content: &Content<'_>, prefix: usize) -> usize {
+    let count = content.range.len();
+    content.entries.key_words(&content.range) - count * (prefix + usize::from(count > 0))
+}
+
+/// How many words every tail has, if all have as many.
+fn even_of(content: &Content<'_>, prefix: usize) -> Option<usize> {
+    content.entries.key_len(&content.range).map(|len| len - prefix - 1)
 }
 
 /// How many words all keys share, leaving each key at least one more.

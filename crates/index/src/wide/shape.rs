@@ -12,19 +12,24 @@ pub(super) struct Shape {
     pub(super) prefix: usize,
     /// Where the free part of the heap begins.
     pub(super) top: usize,
+    /// How many words every tail has, if all have as many.
+    pub(super) even: Option<usize>,
 }
+
+/// How many bits of the word each of the first four parts has. The last has the rest.
+const BITS: u32 = 13;
 
 impl Shape {
     #[inline(always)]
     pub(super) fn of(node: Node<'_>) -> Self {
         let word = node.get(META);
-        let part = |i: u32| (word >> (16 * i)) as u16 as usize;
-        Self { count: part(0), cap: part(1), prefix: part(2), top: part(3) }
+        let part = |i: u32| (word >> (BITS * i)) as usize & ((1 << BITS) - 1);
+        Self { count: part(0), cap: part(1), prefix: part(2), top: part(3), even: part(4).checked_sub(1) }
     }
 
     pub(super) fn write(self, node: Node<'_>) {
-        let parts = [self.count, self.cap, self.prefix, self.top];
-        let word = parts.iter().rev().fold(0, |word, &part| word << 16 | part as u64);
+        let parts = [self.count, self.cap, self.prefix, self.top, self.even.map_or(0, |len| len + 1)];
+        let word = parts.iter().rev().fold(0, |word, &part| word << BITS | part as u64);
         node.set(META, word);
     }
 
@@ -33,18 +38,24 @@ impl Shape {
         HEADER + self.prefix
     }
 
+    /// The words of a record: the value and, if all tails have as many words, the tail.
     #[inline(always)]
-    pub(super) fn values_at(self) -> usize {
-        self.heads_at() + self.cap
+    pub(super) fn record(self) -> usize {
+        1 + self.even.unwrap_or(0)
     }
 
     #[inline(always)]
-    pub(super) fn tails_at(self) -> usize {
-        self.values_at() + self.cap
+    pub(super) fn record_at(self, pos: usize) -> usize {
+        self.heads_at() + self.cap + pos * self.record()
+    }
+
+    #[inline(always)]
+    pub(super) fn places_at(self) -> usize {
+        self.record_at(self.cap)
     }
 
     pub(super) fn heap_at(self) -> usize {
-        self.tails_at() + self.cap.div_ceil(2)
+        self.places_at() + if self.even.is_some() { 0 } else { self.cap.div_ceil(2) }
     }
 }
 
@@ -76,6 +87,9 @@ pub(super) fn unpack(node: Node<'_>, place: u64) -> &[AtomicU64] {
 
 #[inline(always)]
 pub(super) fn tail(node: Node<'_>, shape: Shape, pos: usize) -> &[AtomicU64] {
-    let pair = word(node, shape.tails_at() + pos / 2);
+    if let Some(len) = shape.even {
+        return part(node, shape.record_at(pos) + 1, len);
+    }
+    let pair = word(node, shape.places_at() + pos / 2);
     unpack(node, if pos & 1 == 0 { pair } else { pair >> 32 })
 }
