@@ -7,13 +7,14 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
-use pantile::tools::{BackupOptions, BackupReport, RestoreReport};
+use indicatif::ProgressBar;
+use pantile::tools::{BackupOptions, BackupReport, RESTORING, RestoreReport};
 use pantile::{Database, Error};
 
 use crate::check::ReadArgs;
 use crate::exit::Failure;
 use crate::output::Output;
-use crate::progress;
+use crate::{leftover, progress};
 
 /// Examples that the help of `backup` shows.
 pub const BACKUP_EXAMPLES: &str =
@@ -90,17 +91,28 @@ pub fn run(args: &BackupArgs, stop: &'static AtomicBool) -> Result<(), Failure> 
         }
         error => error.into(),
     })?;
+    // With its bar.
+    drop(options);
     output.write(&backup_text(&report, &args.to), &report)?;
     Ok(())
+}
+
+/// A bar that leaves no line behind.
+struct Cleared(Option<ProgressBar>);
+
+impl Drop for Cleared {
+    fn drop(&mut self) {
+        self.0.iter().for_each(ProgressBar::finish_and_clear);
+    }
 }
 
 /// Options with a bar on a terminal.
 fn shown(quiet: bool, stop: &'static AtomicBool) -> BackupOptions {
     let wanted = !quiet && stderr().is_terminal();
-    let bar = Mutex::new(wanted.then(|| progress::bar(progress::STEADY, None)).flatten());
+    let bar = Mutex::new(Cleared(wanted.then(|| progress::bar(progress::STEADY, None)).flatten()));
     BackupOptions::new().progress(move |done| {
         if let Ok(bar) = bar.lock()
-            && let Some(bar) = bar.as_ref()
+            && let Some(bar) = bar.0.as_ref()
         {
             bar.set_message("copying");
             let bytes = done.bytes + done.kept_bytes;
@@ -117,7 +129,10 @@ fn shown(quiet: bool, stop: &'static AtomicBool) -> BackupOptions {
 /// Runs `pantile restore`.
 pub fn restore(args: &RestoreArgs) -> Result<(), Failure> {
     let mut output = Output::open(args.json.as_deref())?;
-    let report = pantile::restore(&args.backup, &args.to, &args.reading.options(1))?;
+    let made = args.to.join(RESTORING);
+    // Another process may be at work there until this one has begun.
+    let options = args.reading.options(1, move || leftover::note(&made));
+    let report = pantile::restore(&args.backup, &args.to, &options)?;
     output.write(&restore_text(&report, &args.to), &report)
 }
 

@@ -45,20 +45,22 @@ pub struct ReadArgs {
 }
 
 impl ReadArgs {
-    /// Options that list at most `most` findings of each severity.
-    pub fn options(&self, most: usize) -> CheckOptions {
+    /// Options that list at most `most` findings of each severity. `begun` is called now and then from when the
+    /// files have been opened.
+    pub fn options(&self, most: usize, begun: impl Fn() + Send + Sync + 'static) -> CheckOptions {
         let mut options = CheckOptions::new().limit_findings(most);
         if let Some(threads) = self.threads {
             options = options.threads(threads.into());
         }
-        progress::of_check(options, self.quiet)
+        progress::of_check(options, self.quiet, begun)
     }
 }
 
 /// Runs `pantile check`.
 pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     let mut output = Output::open(args.json.as_deref())?;
-    let report = pantile::check(&args.dir, &args.reading.options(args.most)).map_err(|e| unchecked(&e))?;
+    let report =
+        pantile::check(&args.dir, &args.reading.options(args.most, || ())).map_err(|e| unchecked(&e))?;
     output.write(&text(&report), &report)?;
     if report.is_sound() {
         return Ok(());

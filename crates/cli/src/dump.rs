@@ -101,7 +101,7 @@ fn salvage(args: &DumpArgs, stop: &AtomicBool) -> Result<(), Failure> {
     let losses = Losses::default();
     // Every loss is a line.
     let options = CheckOptions::new().limit_findings(usize::MAX);
-    let found = pantile::salvage(&args.dir, &progress::of_check(options, args.quiet))?;
+    let found = pantile::salvage(&args.dir, &progress::of_check(options, args.quiet, || ()))?;
     let note = |row| losses.note(row);
     let dump = dump(args, found.database()).map(|dump| dump.leave_out_damaged(&note));
     let dumped = written(args, dump, stop)?;

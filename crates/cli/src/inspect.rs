@@ -8,7 +8,7 @@ use clap::Args;
 use pantile::tools::{BlockState, CheckOptions, InspectedBlock, InspectedChunk, Inspection};
 
 use crate::exit::Failure;
-use crate::output::Output;
+use crate::output::{Output, printable};
 use crate::progress;
 use crate::table::Table;
 
@@ -46,7 +46,7 @@ pub struct InspectArgs {
 /// Runs `pantile inspect`.
 pub fn run(args: &InspectArgs) -> Result<(), Failure> {
     let mut output = Output::open(args.json.as_deref())?;
-    let seen = pantile::inspect(&args.dir, &progress::of_check(CheckOptions::new(), args.quiet))?;
+    let seen = pantile::inspect(&args.dir, &progress::of_check(CheckOptions::new(), args.quiet, || ()))?;
     let mut text = superblock(&seen);
     if !seen.records.is_empty() {
         text += "\nState records\n";
@@ -136,11 +136,11 @@ fn tables(seen: &Inspection) -> String {
     ];
     let mut table = Table::new(1, &head);
     for one in &seen.tables {
-        let name = one.name.clone().unwrap_or_else(|| "(dropped, or its definition is not there)".into());
+        let name = one.name.as_deref().unwrap_or("(dropped, or its definition is not there)");
         let filled = (one.contents + one.void + one.damaged) as f64 / one.slots.max(1) as f64;
         let filled = format!("{:.1} %", 100.0 * filled);
         let numbers = |numbers: &[u64]| numbers.iter().map(u64::to_string).collect::<Vec<_>>();
-        let mut line = vec![name];
+        let mut line = vec![printable(name)];
         line.extend(numbers(&[one.id.into(), one.blocks, one.open, one.frozen, one.bytes]));
         line.push(filled);
         line.extend(numbers(&[
@@ -156,8 +156,10 @@ fn tables(seen: &Inspection) -> String {
     let mut text = table.render();
     for one in seen.tables.iter().filter(|one| one.id >= 16) {
         let Some(name) = &one.name else { continue };
-        text += &format!("{name}: {}\n", one.columns.join(", "));
-        text += &format!("  indexes: {}\n", one.indexes.join("; "));
+        text += &printable(&format!("{name}: {}", one.columns.join(", ")));
+        text += "\n  indexes: ";
+        text += &printable(&one.indexes.join("; "));
+        text += "\n";
     }
     text
 }

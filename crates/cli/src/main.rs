@@ -11,6 +11,7 @@ mod exit;
 mod figures;
 mod help;
 mod inspect;
+mod leftover;
 mod live;
 mod load;
 mod losses;
@@ -32,6 +33,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::FromArgMatches;
+use clap::error::ErrorKind;
 
 use args::{Bench, Cli, Verb};
 use exit::{Exit, Failure};
@@ -53,13 +55,16 @@ fn main() -> ExitCode {
     // At its prompt nothing waits for the flag.
     let is_typed = matches!(&cli.verb, Verb::Shell(args) if args.is_typed());
     let handler = move || {
-        if ends || STOP.load(Ordering::Relaxed) {
+        if ends {
+            output::note(&format!("pantile: {}", leftover::remove()));
+        }
+        if ends || STOP.swap(true, Ordering::SeqCst) {
             std::process::exit(Exit::Killed as i32);
         }
+        shell::stop_input();
         if says {
             output::note("stopping; Ctrl-C again ends it at once");
         }
-        STOP.store(true, Ordering::Relaxed);
     };
     if let Err(error) = signals::on_stop(is_typed, handler) {
         output::note(&format!("warning: Ctrl-C will not end the run cleanly: {error}"));
@@ -107,7 +112,9 @@ fn run(verb: Verb) -> Result<(), Failure> {
 
 /// Prints the help that was asked for; anything else that the parser reports is a wrong command line.
 fn help_or_misuse(error: &clap::Error) -> Result<(), Failure> {
-    if error.use_stderr() {
+    if error.kind() == ErrorKind::MissingSubcommand {
+        Err(Failure::misuse("name what to do: `pantile --help` lists the verbs".to_owned()))
+    } else if error.use_stderr() {
         Err(Failure::misuse(args::one_line(&error.to_string())))
     } else {
         let text = error.render();

@@ -84,3 +84,8 @@ fn put(to: &mut dyn Write, text: &str) -> Result<(), Failure> {
         Ok(()) => Ok(()),
     }
 }
+
+/// Names come from programs, and may hold what a terminal takes for commands.
+pub fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+}

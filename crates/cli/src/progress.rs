@@ -98,13 +98,19 @@ impl Observer for Bars {
     }
 }
 
-/// Shows the progress of a check, with a bar for each step.
-pub fn of_check(options: CheckOptions, quiet: bool) -> CheckOptions {
-    if quiet || !stderr().is_terminal() {
-        return options;
-    }
+/// Shows the progress of a check, with a bar for each step. Calls `begun` with each step as well.
+pub fn of_check(
+    options: CheckOptions,
+    quiet: bool,
+    begun: impl Fn() + Send + Sync + 'static,
+) -> CheckOptions {
+    let is_hidden = quiet || !stderr().is_terminal();
     let shown: Mutex<Option<(CheckStep, ProgressBar)>> = Mutex::default();
     options.progress(move |step, done, total| {
+        begun();
+        if is_hidden {
+            return;
+        }
         let Ok(mut shown) = shown.lock() else { return };
         if shown.as_ref().is_none_or(|(now, _)| *now != step) {
             if let Some((_, bar)) = shown.take() {

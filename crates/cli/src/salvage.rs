@@ -10,6 +10,7 @@ use pantile::{Database, Durability, Options};
 
 use crate::check::ReadArgs;
 use crate::exit::Failure;
+use crate::leftover;
 use crate::output::{Output, cannot_write};
 use crate::progress;
 
@@ -48,7 +49,8 @@ pub fn run(args: &SalvageArgs) -> Result<(), Failure> {
     }
     let mut output = Output::open(args.json.as_deref())?;
     let made = unfinished(&args.into)?;
-    let found = pantile::salvage(&args.dir, &args.reading.options(args.most))?;
+    let found = pantile::salvage(&args.dir, &args.reading.options(args.most, || ()))?;
+    leftover::note(&made);
     // The copy is made again if the machine stops meanwhile.
     let new = Options::new().durability(Durability::None).open(&made)?;
     let copied =

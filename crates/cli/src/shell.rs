@@ -1,9 +1,12 @@
 //! `pantile shell`: commands for a database, typed or from a script.
 
 use std::env;
-use std::io::{BufWriter, IsTerminal, stdin, stdout};
+use std::io::{self, BufRead, BufWriter, Cursor, IsTerminal, Read, stdin, stdout};
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::thread;
 
 use clap::{Args, ValueEnum};
 use pantile::{Database, Error, Options};
@@ -22,6 +25,9 @@ Examples:
   pantile shell /data/shop --mode csv -c 'scan orders by by_note prefix urgent limit 10'
   pantile shell /data/shop --read-only -c 'explain space'
   pantile shell /data/shop < script.txt";
+
+/// Bytes of a script that are read at once, at most.
+const PIECE: usize = 64 << 10;
 
 /// Settings of a shell.
 #[derive(Args, Debug)]
@@ -76,12 +82,15 @@ pub fn run(args: &ShellArgs, stop: &AtomicBool) -> Result<(), Failure> {
     let db = open(args)?;
     let mut shell = Shell::new(&db, stop);
     shell.set_mode(args.mode.into());
-    let done = commands(args, &mut shell);
+    let done = commands(args, &mut shell, stop);
     let is_open = shell.is_in_transaction();
     drop(shell);
     db.close()?;
     match done {
         Err(error) if error.is_broken_pipe() => Ok(()),
+        Err(error) if is_open => {
+            Err(Failure::failed(format!("{error}; the transaction that was open is rolled back")))
+        }
         Err(error) => Err(Failure::failed(error)),
         Ok(()) if is_open => Err(Failure::failed(
             "a transaction was left open and is rolled back; `commit` would have kept it",
@@ -101,14 +110,14 @@ fn open(args: &ShellArgs) -> Result<Database, Failure> {
     })
 }
 
-fn commands(args: &ShellArgs, shell: &mut Shell<'_>) -> Result<(), pantile_shell::Error> {
+fn commands(args: &ShellArgs, shell: &mut Shell<'_>, stop: &AtomicBool) -> Result<(), pantile_shell::Error> {
     if args.is_typed() {
         output::note(".help lists the commands; Ctrl-D ends the shell");
         return interact(shell, history().as_deref());
     }
     let mut out = BufWriter::new(stdout().lock());
     if args.commands.is_empty() {
-        return shell.script("stdin", stdin().lock(), &mut out).map(|_| ());
+        return shell.script("stdin", Input::new(stop), &mut out).map(|_| ());
     }
     for command in &args.commands {
         if shell.run(command, &mut out)? == Flow::Quit {
@@ -123,5 +132,81 @@ fn history() -> Option<PathBuf> {
     match env::var_os("PANTILE_HISTORY") {
         Some(file) => Some(file.into()).filter(|file: &PathBuf| !file.as_os_str().is_empty()),
         None => env::home_dir().map(|home| home.join(".pantile_history")),
+    }
+}
+
+/// What the shell waits for while no command runs.
+enum Fed {
+    Bytes(io::Result<Vec<u8>>),
+    Stopped,
+}
+
+static FEED: Mutex<Option<Sender<Fed>>> = Mutex::new(None);
+
+/// Ends the input of a script that comes from a pipe, for it waits for nothing else.
+pub fn stop_input() {
+    if let Ok(feed) = FEED.lock()
+        && let Some(feed) = &*feed
+    {
+        // It may have ended.
+        let _ = feed.send(Fed::Stopped);
+    }
+}
+
+/// The commands of a script, read by a thread of its own so that waiting for them can end.
+struct Input {
+    fed: Receiver<Fed>,
+    asks: SyncSender<()>,
+    bytes: Cursor<Vec<u8>>,
+}
+
+impl Input {
+    fn new(stop: &AtomicBool) -> Self {
+        let (feed, fed) = channel();
+        // It reads when it is asked to, so that a long script is not read as a whole.
+        let (asks, asked) = sync_channel(1);
+        if let Ok(mut kept) = FEED.lock() {
+            *kept = Some(feed.clone());
+        }
+        // A signal may have come while the database was opened.
+        if stop.load(Ordering::SeqCst) {
+            stop_input();
+        }
+        thread::spawn(move || {
+            let mut piece = vec![0; PIECE];
+            while let Ok(()) = asked.recv() {
+                let read = stdin().lock().read(&mut piece).map(|len| piece[..len].to_vec());
+                if feed.send(Fed::Bytes(read)).is_err() {
+                    return;
+                }
+            }
+        });
+        Self { fed, asks, bytes: Cursor::default() }
+    }
+}
+
+impl Read for Input {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let len = self.fill_buf()?.read(out)?;
+        self.consume(len);
+        Ok(len)
+    }
+}
+
+impl BufRead for Input {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        if self.bytes.fill_buf()?.is_empty() {
+            let ended = || io::Error::other("interrupted");
+            self.asks.send(()).map_err(|_| ended())?;
+            self.bytes = match self.fed.recv() {
+                Ok(Fed::Bytes(read)) => Cursor::new(read?),
+                Ok(Fed::Stopped) | Err(_) => return Err(ended()),
+            };
+        }
+        self.bytes.fill_buf()
+    }
+
+    fn consume(&mut self, len: usize) {
+        self.bytes.consume(len);
     }
 }

@@ -1,8 +1,9 @@
 //! Signals that ask the command to stop.
 
+use std::sync::Arc;
 use std::{fs, io, thread};
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
 /// Calls `stop` whenever Ctrl-C is pressed, and unless `only_interrupts` whenever the command is to
@@ -15,6 +16,8 @@ pub fn on_stop(only_interrupts: bool, stop: impl Fn() + Send + 'static) -> io::R
         (false, true) => &[SIGTERM],
         (false, false) => &[SIGTERM, SIGHUP],
     };
+    // A file that may not become as long is an error of the write, and not the end of the command.
+    signal_hook::flag::register(SIGXFSZ, Arc::default())?;
     let mut signals = Signals::new([&[SIGINT], others].concat())?;
     let each = move || signals.forever().for_each(|_| stop());
     thread::Builder::new().name("signals".into()).spawn(each).map(drop)

@@ -8,6 +8,7 @@ use clap::ValueEnum;
 use pantile::stats::{Page, PageReader, PageTransaction, Sample};
 
 use crate::figures::whole;
+use crate::output::printable;
 use crate::table::Table;
 use crate::top::sparkline::sparkline;
 
@@ -243,11 +244,6 @@ fn tables(page: &Page) -> String {
         ]);
     }
     table.render()
-}
-
-/// Names come from programs, and may hold what a terminal takes for commands.
-fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
 /// In units of a thousand.

@@ -130,3 +130,43 @@ fn what_is_refused() {
     }
     refused(&["restore", &at("part"), "--to", &at("back")], 1, "not completed");
 }
+
+/// Ctrl-C while it copies leaves nothing behind, and says so.
+#[cfg(unix)]
+#[test]
+fn an_interrupted_copy_leaves_nothing() {
+    let place = tempfile::tempdir().unwrap();
+    let at = |name: &str| place.path().join(name).to_str().unwrap().to_owned();
+    let (shop, backup, to) = (at("shop"), at("backup"), at("to"));
+    stored(&place.path().join("shop"));
+    assert!(pantile(&["backup", &shop, "--to", &backup]).status.success());
+    for (args, made) in [
+        (["restore", &backup, "--to", &to], "to/pantile.restoring"),
+        (["salvage", &shop, "--into", &to], "to.unfinished/pantile.data"),
+    ] {
+        let made = place.path().join(made);
+        // It may be faster than the signal.
+        let is_stopped = (0..200).any(|_| {
+            let _ = std::fs::remove_dir_all(&to);
+            let mut child = Command::new(env!("CARGO_BIN_EXE_pantile"))
+                .args(args)
+                .stdout(std::process::Stdio::null())
+                .stderr(std::process::Stdio::piped())
+                .spawn()
+                .expect("the command runs");
+            while !made.exists() && child.try_wait().expect("a status").is_none() {
+                std::hint::spin_loop();
+            }
+            let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).output();
+            sent.expect("kill runs");
+            let output = child.wait_with_output().expect("the command ends");
+            let is_stopped = output.status.code() == Some(130);
+            if is_stopped {
+                assert!(text(&output.stderr).starts_with("pantile: stopped"), "{}", text(&output.stderr));
+            }
+            is_stopped && text(&output.stderr).contains("is removed")
+        });
+        assert!(is_stopped, "{args:?} was never caught at work");
+        assert!(!made.exists());
+    }
+}

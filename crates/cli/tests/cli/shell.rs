@@ -165,3 +165,28 @@ fn what_the_caller_ignores_stays_ignored() {
     drop(stdin);
     assert_eq!(child.wait().expect("it ends").code(), Some(0));
 }
+
+/// A supervisor ends it with one signal while it waits for commands, and it says what it did not keep.
+#[test]
+fn a_shell_that_waits_on_a_pipe_ends_when_it_is_told_to() {
+    let (_dir, path) = shop(3);
+    for signal in ["-TERM", "-HUP", "-INT"] {
+        let mut child = shell(&[&path]).stdin(Stdio::piped()).spawn().expect("the command runs");
+        let mut stdin = child.stdin.take().expect("a pipe");
+        writeln!(stdin, "begin\ndelete orders 1").expect("the command reads");
+        let mut answers = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+        assert_eq!(answers.next().expect("an answer").expect("UTF-8"), "begun");
+        assert_eq!(answers.next().expect("an answer").expect("UTF-8"), "deleted");
+        let sent = Command::new("kill").args([signal, &child.id().to_string()]).status().expect("a signal");
+        assert!(sent.success());
+        let output = child.wait_with_output().expect("the command ends");
+        let says = "pantile: cannot read stdin: interrupted; the transaction that was open is rolled back\n";
+        assert_eq!(told(&output), (Some(1), "", says), "{signal}");
+        drop(stdin);
+        assert_eq!(told(&run(&[&path, "-c", "count orders"])).1, "3\n");
+    }
+    let output = feed(&[&path], "begin\ndelete orders 1\nbogus\n");
+    let says =
+        "there is no command \"bogus\"; `.help` lists them; the transaction that was open is rolled back\n";
+    assert_eq!(told(&output).2, format!("pantile: stdin, line 3: {says}"));
+}

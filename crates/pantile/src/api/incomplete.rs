@@ -12,9 +12,9 @@ use crate::types::error::{Error, Result};
 /// for. Its data file then moves up, which is one step.
 pub(crate) const INCOMPLETE: &str = "pantile.incomplete";
 
-/// The same for what is restored. A part of a backup may be the work of hours, and
-/// is gone on with; this one begins anew.
-pub(crate) const RESTORING: &str = "pantile.restoring";
+/// Where what is restored is until it is whole, in the directory that it is for. A part of a
+/// backup may be the work of hours, and is gone on with; this one begins anew.
+pub const RESTORING: &str = "pantile.restoring";
 
 /// Where an incremental backup is, in the directory that was named for it.
 pub(crate) const INCREMENT: &str = "pantile.increment";

@@ -35,6 +35,7 @@ mod reading;
 mod salvage;
 mod watch;
 
+pub use crate::api::incomplete::RESTORING;
 pub use backup::{BackupOptions, BackupProgress, BackupReport, RestoreReport, restore};
 pub use check::{CheckReport, check};
 pub use findings::{Finding, Location, Severity};
