@@ -7,6 +7,8 @@ use pantile_media::MediumError;
 pub enum StoreError {
     /// An error of the medium.
     Medium(MediumError),
+    /// There is no store, and none is to be created.
+    Blank,
     /// The bytes are not a Pantile database.
     Foreign(String),
     /// The database has another format version.
@@ -30,6 +32,7 @@ impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             StoreError::Medium(error) => error.fmt(f),
+            StoreError::Blank => f.write_str("nothing has been stored here"),
             StoreError::Foreign(detail) => write!(f, "not a Pantile database: {detail}"),
             StoreError::Version(found) => write!(f, "format version {found}"),
             StoreError::Damaged { place, detail } => write!(f, "damaged at {place}: {detail}"),

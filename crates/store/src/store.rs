@@ -8,7 +8,7 @@ use pantile_base::limits::{CHUNK_BYTES, HEAD_BYTES};
 use pantile_base::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use pantile_base::sync::{Mutex, RwLock, plain_access};
 use pantile_base::{Address, Padded, Segments, TableId, Timestamp, TupleId, prefetch};
-use pantile_media::{Charges, Medium, MediumExt};
+use pantile_media::{Charges, IMAGE_FILE, Medium, MediumExt};
 
 use crate::allocator::Allocator;
 use crate::block::{Block, BlockId, BlockRef, BlockState, Chunk};
@@ -43,6 +43,8 @@ pub struct StoreOptions {
     pub boot: u64,
     /// Whether commits will be acknowledged before they are durable.
     pub relaxed: bool,
+    /// Whether to fail with [`StoreError::Blank`] instead of creating a store.
+    pub must_exist: bool,
     /// Free slots to rewrite, if the collector frees versions one by one.
     pub reuse: Option<Arc<dyn SlotReuse>>,
 }
@@ -171,6 +173,10 @@ impl Store {
         let medium = Own::claim(medium)?;
         medium.check_readable(0, HEAD_BYTES.min(medium.len()))?;
         if is_blank(&*medium) {
+            if options.must_exist {
+                return Err(StoreError::Blank);
+            }
+            refuse_emptied(&*medium)?;
             medium.grow(HEAD_BYTES)?;
             let superblock = Superblock { version: FORMAT_VERSION, identity, lineage };
             let state = StateRecord { sequence: 2, boot: options.boot, ..StateRecord::default() };
@@ -673,10 +679,28 @@ impl Drop for Store {
 /// Whether no commit has ever been acknowledged here: the medium is empty, or
 /// its creation was cut short before the superblock was whole.
 pub(crate) fn is_blank(medium: &dyn Medium) -> bool {
-    medium.is_empty() || Superblock::is_unwritten(mapped(medium, 0, 64)) && all_zero_beyond_records(medium)
+    // The first chunk is carved after the superblock has become durable. Media grow ahead of what is asked for.
+    medium.is_empty()
+        || medium.len() < CHUNK_BYTES
+            && Superblock::is_unwritten(mapped(medium, 0, 64))
+            && all_zero_beyond_records(medium)
 }
 
-/// The first chunk is carved after the superblock has become durable.
+/// Refuses to create a store where there was one: an index image is written long after a creation.
+fn refuse_emptied(medium: &dyn Medium) -> Result<(), StoreError> {
+    let images = medium.facts().beside.as_ref().map(|beside| beside.open());
+    match images.is_some_and(|images| images.iter().any(Option::is_some)) {
+        true => Err(StoreError::Damaged {
+            place: "offset 0".into(),
+            detail: format!(
+                "the data is gone, or was emptied: the index image beside it ({IMAGE_FILE}, or the same with .new) is \
+                 that of a database. Restore a backup, or remove these files if an empty database is what you want"
+            ),
+        }),
+        false => Ok(()),
+    }
+}
+
 fn all_zero_beyond_records(medium: &dyn Medium) -> bool {
     let zero = |from: u64, to: u64| mapped(medium, from, (to - from) as usize).iter().all(|&b| b == 0);
     let copy_end = SUPERBLOCK_COPY + DESCRIPTOR_BYTES as u64;

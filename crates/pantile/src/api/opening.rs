@@ -66,6 +66,7 @@ pub(super) fn open_on(medium: Arc<dyn Medium>, path: &Path, options: Options) ->
         relaxed: options.durability == Durability::None
             && options.medium != MediumKind::Dax
             && medium.facts().survives_exit,
+        must_exist: options.must_exist,
         reuse,
     };
     let in_path = |e| from_store(e, path);

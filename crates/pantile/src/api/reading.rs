@@ -47,11 +47,9 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Arc<Core>> {
 fn open_view(path: &Path, file: ReaderFile, options: Options, reading: Reading) -> Result<Arc<Core>> {
     let is_marked = file.mark().is_some();
     let view = file.view().map_err(from_medium)?;
-    if view.file_len() == 0 {
-        return Err(Error::NoDatabase(path.to_owned()));
-    }
     let reading = Arc::new(reading);
-    let options = Options { reading: Some(Arc::clone(&reading)), ..options }.collector(Collector::NONE);
+    let options = Options { reading: Some(Arc::clone(&reading)), must_exist: true, ..options };
+    let options = options.collector(Collector::NONE);
     let core = opening::open_on(Arc::clone(&view) as _, path, options)?;
     if let Some(connection) = &reading.connection {
         connection.lock().has_scanned();

@@ -11,6 +11,7 @@ use crate::types::error::Error;
 pub(crate) fn from_store(error: StoreError, path: &Path) -> Error {
     match error {
         StoreError::Medium(error) => from_medium(error),
+        StoreError::Blank => Error::NoDatabase(path.to_owned()),
         StoreError::Foreign(detail) => Error::NotADatabase { path: path.to_owned(), detail },
         StoreError::Version(found) => {
             Error::FormatVersion { found, supported: pantile_store::FORMAT_VERSION }
@@ -26,7 +27,9 @@ pub(crate) fn from_medium(error: MediumError) -> Error {
         MediumError::Missing { path } => Error::NoDatabase(path),
         MediumError::Truncated { path, len } => Error::NotADatabase {
             path,
-            detail: format!("its {len} bytes are not whole chunks; it has been truncated"),
+            detail: format!(
+                "its {len} bytes are not whole pieces of 64 KB; it was truncated, or bytes were added"
+            ),
         },
         MediumError::NotADirectory { path } => {
             Error::NotADatabase { path, detail: "it is not a directory".into() }

@@ -29,6 +29,8 @@ pub(crate) struct Write {
     /// Its `begin_ts`; zero if there is none.
     pub base_ts: Timestamp,
     pub pending: Pending,
+    /// The checksum of the base has been found to fit.
+    pub is_verified: bool,
     /// The transaction inserted its primary entry and has taken it back.
     pub gone: bool,
     /// The tuple is new; its base, if any, is the tombstone of an earlier life of its id.

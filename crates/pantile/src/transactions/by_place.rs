@@ -50,11 +50,12 @@ impl Transaction {
     pub fn get_row_for_update<'t>(&'t mut self, table: &'t Table, id: RowId) -> Result<Option<Row<'t>>> {
         self.check_lock(&table.inner)?;
         let undo = self.buffers.undo.len();
-        let Some(held) = self.hold_present(&table.inner, Which::Row(id))? else {
+        let held = self.hold_present(&table.inner, Which::Row(id))?;
+        let verified = held.map_or(Ok(()), |held| self.verify_held(held));
+        if held.is_none() || verified.is_err() {
             self.undo_to(undo);
-            return Ok(None);
-        };
-        Ok(self.held_row(table, held))
+        }
+        verified.map(|()| held.and_then(|held| self.held_row(table, held)))
     }
 
     /// Changes columns of the row at this place. Returns whether there is one.

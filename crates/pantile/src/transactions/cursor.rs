@@ -193,13 +193,16 @@ impl Cursor {
         }
         let undo = txn.buffers.undo.len();
         let Some(held) = txn.hold(table, tuple)? else { return Ok(None) };
-        match txn.current(table, held) {
-            Seen::Row(row) if self.steps.leads_to(index, tuple, &row) => Ok(Some(held)),
-            _ => {
-                txn.undo_to(undo);
-                Ok(None)
-            }
+        // Whether it is in the range is read from a whole row only.
+        let verified = if txn.is_row(held) { txn.verify_held(held) } else { Ok(()) };
+        let outcome = verified.map(|()| match txn.current(table, held) {
+            Seen::Row(row) if self.steps.leads_to(index, tuple, &row) => Some(held),
+            _ => None,
+        });
+        if !matches!(outcome, Ok(Some(_))) {
+            txn.undo_to(undo);
         }
+        outcome
     }
 
     /// Continues from the row that the cursor has returned last, up or down, in this transaction.

@@ -41,10 +41,12 @@ impl Transaction {
         let indexes = Arc::clone(indexes);
         let (mut old, mut new) = (Key::default(), Key::default());
         let ts = self.ts;
+        // A damaged row does not tell which entries it has: the new one enters all of its own (I-31).
+        let is_whole = self.verify_held(held).is_ok();
         for index in indexes.iter().filter(|i| i.is_of(ts)) {
             let before = match self.current(table, held) {
-                Seen::Row(row) => Some(row),
-                Seen::Absent | Seen::Gone => None,
+                Seen::Row(row) if is_whole => Some(row),
+                Seen::Row(_) | Seen::Absent | Seen::Gone => None,
             };
             let after = match pending {
                 Pending::Row { start, len, layout } => {

@@ -352,6 +352,23 @@ impl Transaction {
         }
     }
 
+    /// Looks at the checksum of the committed row that is read to be changed. The version that is made from it
+    /// gets a checksum of its own, which would hide damage for ever.
+    pub(super) fn verify_held(&mut self, held: Held) -> Result<()> {
+        let write = &mut self.buffers.writes[held.write as usize];
+        // Copies in the row cache were verified when they were made, and with `verify_reads` all are.
+        let is_verified = write.is_verified
+            || write.base.is_none()
+            || !matches!(write.pending, Pending::Nothing)
+            || self.core.options.verify_reads
+            || self.rows_in_use.has(&self.core, write.base);
+        if !is_verified {
+            self.core.store.verify_mapped(write.base).map_err(|error| self.core.store_error(error))?;
+        }
+        write.is_verified = true;
+        Ok(())
+    }
+
     /// Looks at the checksum of the version that a write supersedes, if reads do.
     fn verify_base(&self, newest: Address) -> Result<()> {
         match self.core.options.verify_reads {
@@ -404,6 +421,7 @@ impl Transaction {
             base_ts,
             is_new: false,
             pending: Pending::Nothing,
+            is_verified: false,
             gone: false,
             found_by_later: false,
         });

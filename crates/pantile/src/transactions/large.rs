@@ -5,10 +5,12 @@
 use pantile_base::control::{Control, is_removed};
 use pantile_base::{TableId, Timestamp};
 
+use crate::engine::anchor::Anchor;
 use crate::engine::pieces;
 use crate::engine::table::{Table, TableInner};
 use crate::engine::writes::Pending;
 use crate::transactions::hold::Held;
+use crate::transactions::hold::Which;
 use crate::transactions::read::Seen;
 use crate::transactions::transaction::Transaction;
 use crate::types::error::{Error, Result};
@@ -39,7 +41,9 @@ impl Transaction {
     fn delete_large(&mut self, of: &TableInner, id: u64, len: u64) -> Result<()> {
         let table = Table::of(self.core.tables.pieces_of(of.id));
         for piece in 0..(len as usize).div_ceil(PIECE) {
-            self.delete_key(&table, &key(id, piece))?;
+            let key = self.point_key(&table.inner, &key(id, piece))?;
+            // What is in it does not matter, and is not brought in.
+            self.or_undo(|txn| txn.delete_unread(&table.inner, Which::Key(key.words(), None)))?;
         }
         Ok(())
     }
@@ -47,6 +51,10 @@ impl Transaction {
     /// Deletes the values out of line to which a tuple's new row no longer refers.
     pub(super) fn delete_large_of(&mut self, table: &TableInner, held: Held, pending: Pending) -> Result<()> {
         if !table.layouts().can_move_out || is_removed(Control::PiecesOfRows) {
+            return Ok(());
+        }
+        // Where a damaged row leads to may belong to another one, and stays.
+        if self.verify_held(held).is_err() {
             return Ok(());
         }
         let old = match self.current(table, held) {
@@ -78,7 +86,11 @@ impl OutOfLine for Transaction {
             }
             found => found,
         };
-        let (_, row) = found.ok_or_else(|| missing(id, piece))?;
+        let (tuple, row) = found.ok_or_else(|| missing(id, piece))?;
+        // A row that is read to be changed is verified, with all that belongs to it.
+        if at == Timestamp::MAX {
+            self.verify_version(Anchor::load(table.anchor(tuple)).newest(), at)?;
+        }
         Ok(row.raw(&row.schema.columns[2]))
     }
 }

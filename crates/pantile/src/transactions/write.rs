@@ -266,6 +266,7 @@ impl Transaction {
         edit: impl FnOnce(&mut RowEdit<'_>) -> Result<bool>,
     ) -> Result<bool> {
         let inner = &*table.inner;
+        self.verify_held(held)?;
         let mut bytes = std::mem::take(&mut self.buffers.scratch);
         bytes.clear();
         let mut row = match self.current(inner, held) {
@@ -316,6 +317,7 @@ impl Transaction {
         let mut held = None;
         self.or_undo(|txn| {
             held = txn.hold_present(&table.inner, Which::Key(key.words(), None))?;
+            held.map_or(Ok(()), |held| txn.verify_held(held))?;
             Ok(held.is_some())
         })?;
         Ok(held.and_then(|held| self.held_row(table, held)))
@@ -355,6 +357,17 @@ impl Transaction {
     }
 
     pub(super) fn delete_held(&mut self, table: &TableInner, which: Which<'_>) -> Result<bool> {
+        let Some(held) = self.hold_present(table, which)? else {
+            return Ok(false);
+        };
+        // What goes with the row is found in it.
+        self.verify_held(held)?;
+        self.set_pending(table, held, Pending::Tombstone)?;
+        Ok(true)
+    }
+
+    /// Deletes a row of which nothing needs to be read, and with which nothing else goes.
+    pub(super) fn delete_unread(&mut self, table: &TableInner, which: Which<'_>) -> Result<bool> {
         let Some(held) = self.hold_present(table, which)? else {
             return Ok(false);
         };

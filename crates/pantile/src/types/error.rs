@@ -351,7 +351,7 @@ pub enum Error {
         /// The process, if the system says which.
         process: Option<u32>,
     },
-    /// There is no database at this path, and the options forbid creating one.
+    /// There is no database at this path, or nothing in its data file, and none is to be created.
     NoDatabase(PathBuf),
     /// A backup or a restore into this directory has begun and is not complete.
     IncompleteBackup(PathBuf),

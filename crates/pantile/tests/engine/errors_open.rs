@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use pantile::lab::{SimulatedTime, medium_of};
+use pantile::tools::{CheckOptions, check, restore, salvage};
 use pantile::{
     ConflictPolicy, Database, Error, GcOptions, Isolation, MediumKind, Options, Range, Table, TableDef,
     TransactionOptions, Type,
@@ -62,6 +63,38 @@ fn files_that_are_not_ours() {
     refused(|data| patch(data, 3, b"X"), is_foreign);
     // Zeros at the front do not make a file empty.
     refused(|data| patch(data, 0, &[0; 64]), is_foreign);
+}
+
+/// A data file that was emptied, or of which only zeros are left, is not taken for a database that has just been
+/// created.
+#[test]
+fn an_emptied_data_file_is_no_new_database() {
+    let zeros = |len: u64| move |data: &Path| fs::write(data, vec![0; len as usize]).expect("write");
+    let lens = [0, HEAD, 3 * HEAD, CHUNK - HEAD];
+    for len in lens {
+        refused(zeros(len), |error| {
+            fails!(Err::<(), _>(error), Error::Damaged { .. }, "was emptied", "pantile.image", "backup");
+        });
+    }
+    // A creation that was cut short leaves less than a chunk.
+    refused(zeros(CHUNK), |error| assert!(matches!(error, Error::NotADatabase { .. }), "{error}"));
+
+    for len in lens {
+        let place = ScratchDir::new();
+        let data = stored(place.path());
+        zeros(len)(&data);
+        let backup = place.path().join("copy");
+        let is_none = |outcome: pantile::Result<()>| fails!(outcome, Error::NoDatabase(_), "no database");
+        is_none(Options::new().create(false).open(place.path()).map(drop));
+        is_none(Options::new().open_read_only(place.path()).map(drop));
+        is_none(check(place.path(), &CheckOptions::new()).map(drop));
+        is_none(salvage(place.path(), &CheckOptions::new()).map(drop));
+        is_none(restore(place.path(), &backup, &CheckOptions::new()).map(drop));
+        assert!(!backup.exists() && fs::read(&data).is_ok_and(|bytes| bytes == vec![0; len as usize]));
+        // To begin anew is possible.
+        fs::remove_file(place.path().join("pantile.image")).expect("there is an image");
+        assert!(Database::open(place.path()).expect("a new database").tables().is_empty());
+    }
 }
 
 #[test]

@@ -127,3 +127,95 @@ fn a_damaged_header_is_no_absent_row() {
         assert!(rows.is_ok_and(|rows| rows.iter().all(Option::is_some)));
     }
 }
+
+/// Every way to make a version from a row that is there looks at the row's checksum first: the new version gets
+/// one of its own, behind which nobody would find the damage again.
+#[test]
+fn no_version_is_made_from_a_damaged_row() {
+    let def = TableDef::new("t").column("id", Type::U64).column("text", Type::String(40));
+    let def = def.column("n", Type::U64).primary_key(["id"]);
+    let db = Options::new().medium(MediumKind::Dram).open("unused").expect("open");
+    let t = db.create_table(def).expect("create");
+    let row = |id: u64| db.run(|txn| txn.insert(&t, &[id.into(), text(id).as_str().into(), 0u64.into()]));
+    (0..100).try_for_each(row).expect("insert");
+    let medium = medium_of(&db);
+    let mut bytes = vec![0; medium.len() as usize];
+    medium.get(0, &mut bytes).expect("read");
+    let wanted = text(50);
+    let at = bytes.windows(wanted.len()).position(|w| w == wanted.as_bytes()).expect("the row");
+    medium.put(at as u64, &[bytes[at] ^ 1]).expect("write");
+
+    let (key, change) = ([50u64.into()], [("n", 1u64.into())]);
+    let is_found = |outcome: pantile::Result<()>| fails!(outcome, Error::Damaged { .. }, "table");
+    is_found(db.run(|txn| txn.update(&t, &key, &change).map(drop)));
+    is_found(db.run(|txn| txn.modify(&t, &key, |row| row.set("n", 1u64.into()).map(|()| true)).map(drop)));
+    is_found(db.run(|txn| txn.update_many(&t, &[(key, change)]).map(drop)));
+    is_found(db.run(|txn| txn.get_for_update(&t, &key).map(drop)));
+    is_found(db.run(|txn| {
+        let mut cursor = txn.cursor(&t, pantile::Range::all())?;
+        while cursor.next_for_update(txn, false)?.is_some() {}
+        Ok(())
+    }));
+    assert_eq!(db.verify(None).expect("verify").damaged.len(), 1);
+    // The other rows, and writes that need nothing of the old row.
+    db.run(|txn| txn.update(&t, &[51u64.into()], &change)).expect("another row");
+    db.run(|txn| txn.upsert(&t, &[50u64.into(), "whole again".into(), 1u64.into()])).expect("a new row");
+    db.run(|txn| txn.update(&t, &key, &change)).expect("update");
+    assert!(db.verify_table(&t, || Continue(())).is_ok_and(|found| found.damaged.is_empty()));
+}
+
+/// Changes one byte of the first place at which these bytes are on the medium.
+fn rot(db: &Database, wanted: &[u8], at: usize, to: u8) {
+    let medium = medium_of(db);
+    let mut bytes = vec![0; medium.len() as usize];
+    medium.get(0, &mut bytes).expect("read");
+    let found = bytes.windows(wanted.len()).position(|w| w == wanted).expect("the bytes");
+    medium.put((found + at) as u64, &[to]).expect("write");
+}
+
+/// A damaged row does not say which entries it has. A row that replaces it is found by all of its own.
+#[test]
+fn a_row_that_replaces_a_damaged_one_is_in_every_index() {
+    let db = Options::new().medium(MediumKind::Dram).open("unused").expect("open");
+    let def = TableDef::new("t").column("id", Type::U64).column("c", Type::U64).primary_key(["id"]);
+    let t = db.create_table(def.index(pantile::IndexDef::new("by_c", ["c"]))).expect("create");
+    let c = |id: u64| 0x6c65_7070_6120_6e00 + id;
+    for id in 0..2 {
+        db.run(|txn| txn.insert(&t, &[id.into(), c(id).into()])).expect("insert");
+        rot(&db, &c(id).to_le_bytes(), 0, id as u8 + 10);
+    }
+    fails!(db.run(|txn| txn.delete(&t, &[0u64.into()])), Error::Damaged { .. }, "table");
+    // The very keys that the damage looks like.
+    db.run(|txn| txn.upsert(&t, &[0u64.into(), c(10).into()])).expect("upsert");
+    db.run(|txn| txn.update(&t, &[1u64.into()], &[("c", c(11).into())])).expect("all columns");
+    let by_c = t.index("by_c").expect("index");
+    let txn = db.begin_read().expect("begin");
+    for id in 0..2 {
+        let found = txn.scan_index(&by_c, pantile::Range::prefix(&[c(id + 10).into()])).expect("scan");
+        let ids: Vec<u64> = found.map(|row| row.expect("a row").get("id").expect("an id")).collect();
+        assert_eq!(ids, [id]);
+    }
+    drop(txn);
+    db.run(|txn| txn.delete(&t, &[0u64.into()])).expect("it is whole again");
+}
+
+/// A value out of line is verified with the row that is read to be changed.
+#[test]
+fn no_long_value_is_made_from_a_damaged_one() {
+    let db = Options::new().medium(MediumKind::Dram).open("unused").expect("open");
+    let def = TableDef::new("t").column("id", Type::U64).column("doc", Type::String(1 << 20));
+    let t = db.create_table(def.primary_key(["id"])).expect("create");
+    let doc = "a long tale ".repeat(20_000);
+    db.run(|txn| txn.insert(&t, &[1u64.into(), doc.as_str().into()])).expect("insert");
+    rot(&db, b"a long tale ", 0, b'A');
+    let add = |row: &mut pantile::RowEdit<'_>| {
+        let longer = row.get::<String>("doc")? + "!";
+        row.set("doc", longer.as_str().into()).map(|()| true)
+    };
+    fails!(db.run(|txn| txn.modify(&t, &[1u64.into()], add)), Error::Damaged { .. }, "table");
+    let read = db.run(|txn| txn.get_for_update(&t, &[1u64.into()])?.expect("a row").get::<String>("doc"));
+    fails!(read, Error::Damaged { .. }, "table");
+    // What replaces it needs nothing of it.
+    db.run(|txn| txn.update(&t, &[1u64.into()], &[("doc", "short".into())])).expect("update");
+    assert!(db.verify_table(&t, || Continue(())).is_ok_and(|found| found.damaged.is_empty()));
+}

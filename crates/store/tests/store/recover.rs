@@ -35,7 +35,7 @@ fn try_open<M: Medium + 'static>(medium: &Arc<M>, boot: u64, relaxed: bool) -> R
     let medium = Arc::clone(medium) as Arc<dyn Medium>;
     let store = Store::open(
         medium,
-        StoreOptions { streams: 1, block_slots: 1920, boot, relaxed, reuse: None },
+        StoreOptions { streams: 1, block_slots: 1920, boot, relaxed, must_exist: false, reuse: None },
         0x1234_5678,
     )?;
     let rows = Mutex::new(Rows::new());

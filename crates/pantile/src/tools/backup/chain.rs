@@ -264,14 +264,22 @@ fn read(
         }
         other => other,
     };
-    let store = Store::open(view, options(), new_identity()).map_err(damaged)?;
+    let options = StoreOptions { must_exist: true, ..options() };
+    let store = Store::open(view, options, new_identity()).map_err(damaged)?;
     accept(store.lineage())?;
     scan(&store, held, each).map_err(damaged)?.0
 }
 
 /// Those of a store of one stream.
 pub(super) fn options() -> StoreOptions {
-    StoreOptions { streams: 1, block_slots: BLOCK_SLOTS as u32, boot: 0, relaxed: false, reuse: None }
+    StoreOptions {
+        streams: 1,
+        block_slots: BLOCK_SLOTS as u32,
+        boot: 0,
+        relaxed: false,
+        must_exist: false,
+        reuse: None,
+    }
 }
 
 /// A number that no other database has.

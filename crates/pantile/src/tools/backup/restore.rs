@@ -146,7 +146,10 @@ fn append(store: &Store, at: Timestamp, table: TableId, found: &[Found<'_>]) -> 
 }
 
 fn check_part(target: &Target, backup: &Path, options: &CheckOptions) -> Result<CheckReport> {
-    let report = check(target.part(), options)?;
+    let report = check(target.part(), options).map_err(|error| match error {
+        Error::NoDatabase(_) => Error::NoDatabase(backup.to_owned()),
+        error => error,
+    })?;
     let first = report.findings.iter().find(|finding| finding.severity == Severity::Damage);
     match first {
         Some(damage) => Err(Error::Damaged {

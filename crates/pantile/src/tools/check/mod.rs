@@ -45,14 +45,13 @@ pub fn check(path: impl AsRef<Path>, options: &CheckOptions) -> Result<CheckRepo
     let files = Files::read(path, options, &findings, &|contents| evidence.count(contents, &findings))?;
     let found = &files.found;
     recognise(path, found)?;
+    if found.is_blank {
+        return Err(Error::NoDatabase(path.to_owned()));
+    }
     let mut done = counted(found);
     done.file_bytes = files.view.file_len();
     done.transactions = evidence.finish(&findings);
-    if found.is_blank {
-        findings
-            .notice(Location::default(), "nothing has been stored here: opening creates an empty database");
-        done.is_complete = true;
-    } else if findings.counted()[0] == 0 {
+    if findings.counted()[0] == 0 {
         note_image(&files.view, found, &findings);
         let medium = Arc::clone(&files.view) as Arc<dyn pantile_media::Medium>;
         check_recovered(medium, found, options, &findings, &mut done)?;
