@@ -83,6 +83,8 @@ pub fn run(args: &LoadArgs, stop: &AtomicBool) -> Result<(), Failure> {
     let loaded = load(args, &db, input, stop);
     let loaded = match (loaded, db.close()) {
         (Ok(loaded), closed) => closed.map(|()| loaded).map_err(Failure::from),
+        // A medium that has failed is told once.
+        (Err(failure), Err(closing)) if failure.line.contains(&closing.to_string()) => Err(failure),
         (Err(failure), Err(closing)) => {
             let line = format!("{}; and then the database could not be closed: {closing}", failure.line);
             Err(Failure { line, ..failure })

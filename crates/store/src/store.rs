@@ -583,6 +583,10 @@ impl Store {
             let (chunk, block) = self.block(id);
             block.become_(BlockState::Released);
             block.end_generation();
+            // Links to a generation of this number may still be followed (see `Refused::GenerationsUsedUp`).
+            while self.kept.has(id, block.generation()) {
+                block.end_generation();
+            }
             self.zero_descriptor(chunk, id.index)?;
             released.push((chunk, id));
         }

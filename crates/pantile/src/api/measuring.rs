@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::api::database::Database;
 use crate::engine::table::TableInner;
-use crate::types::error::Result;
+use crate::types::error::{Error, Result};
 use crate::types::figures::{Figures, History};
 use crate::types::running::{EndedBy, OnPinned, TransactionId};
 use crate::types::stats::{Chains, ReadingProcess, RunningTransaction, Stats, TableParts, TableSpace};
@@ -209,8 +209,11 @@ impl Database {
 /// The call fails if an index cannot be loaded.
 pub fn index_entries(db: &Database) -> Result<u64> {
     let entries = |table: &Arc<TableInner>| {
-        db.core.load_apart(table)?;
-        Ok(table.index_entries())
+        match db.core.load_apart(table) {
+            // Since the list was made.
+            Err(Error::TableDropped(_)) => Ok(0),
+            loaded => loaded.map(|()| table.index_entries()),
+        }
     };
     db.core.tables.all().iter().map(entries).sum()
 }

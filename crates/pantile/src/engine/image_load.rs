@@ -29,9 +29,12 @@ impl Core {
     /// As [`Core::ready`], for a caller without a slot.
     ///
     /// # Errors
-    /// The same, and [`Error::TooManyTransactions`](crate::Error::TooManyTransactions).
+    /// The same, [`Error::TableDropped`](crate::Error::TableDropped), and
+    /// [`Error::TooManyTransactions`](crate::Error::TooManyTransactions).
     pub fn load_apart(&self, table: &TableInner) -> Result<()> {
         let _slot = self.visitor("loading indexes")?;
+        // Announced before the look (I-37).
+        self.tables.check_own(table)?;
         self.ready(table)
     }
 

@@ -8,7 +8,7 @@ use pantile_base::control::{Control, is_removed};
 use pantile_base::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use pantile_base::sync::{Mutex, MutexGuard, RwLock};
 use pantile_base::{TableId, Timestamp, thread_id};
-use pantile_cc::RunningSet;
+use pantile_cc::{Grace, Registry, RunningSet};
 use pantile_index::{Index as Tree, NodeArena};
 use pantile_store::{DroppedTable, GivenBack, Holds, Period, StoreError};
 
@@ -21,12 +21,19 @@ use crate::types::schema::{IndexDef, TableDef};
 /// A table that has been dropped.
 struct Dropped {
     period: Period,
-    /// When all transactions and processes that could use it were found to have ended.
-    unused_since: Option<Timestamp>,
+    /// Set when all transactions and processes that could use it were found to have ended.
+    unused: Option<Unused>,
     table: TableId,
     /// For transactions that began to use it before it was dropped, until they have
     /// ended. Other processes that read it have their own indexes.
     in_use: Option<Arc<TableInner>>,
+}
+
+/// Since when nobody may use a table.
+struct Unused {
+    since: Timestamp,
+    /// For those who may still look at a link that once led to where a block of the table is now (T6).
+    grace: Grace,
 }
 
 /// Those that may use dropped tables (I-37). They are looked for when the tables are listed:
@@ -40,6 +47,7 @@ pub(crate) struct Users<'h> {
     pub holds: &'h Holds,
     /// After those that do not run any more had ended.
     pub now: Timestamp,
+    pub registry: &'h Registry,
 }
 
 impl Users<'_> {
@@ -323,16 +331,22 @@ impl Tables {
     fn retire(&self, table: &Arc<TableInner>, now: impl FnOnce() -> Timestamp) -> Vec<Arc<TableInner>> {
         let pieces = self.by_id(pieces::of(table.id)).filter(|_| !is_removed(Control::PiecesOfTables));
         let both = [Some(Arc::clone(table)), pieces];
-        both.iter().flatten().for_each(|table| table.set_dropped());
+        // Work of the database that begins after `at` does not find the table by its number (I-37).
+        let mut dropped = self.dropped.lock();
+        for table in both.iter().flatten() {
+            table.set_dropped();
+            self.by_id.write().remove(&table.id);
+        }
         let at = now();
         self.left_names.lock().push(LeftName { name: table.name(), table: table.id, at });
         // What is out of line is used through the table that it belongs to.
         let period = Period { from: table.defined_from(), until: at };
-        for table in both.iter().flatten() {
-            let in_use = Some(Arc::clone(table));
-            self.dropped.lock().push(Dropped { period, unused_since: None, table: table.id, in_use });
-            self.by_id.write().remove(&table.id);
-        }
+        dropped.extend(both.iter().flatten().map(|table| Dropped {
+            period,
+            unused: None,
+            table: table.id,
+            in_use: Some(Arc::clone(table)),
+        }));
         both.into_iter().flatten().collect()
     }
 
@@ -369,8 +383,8 @@ impl Tables {
     /// that was found is durably known to be committed (T1).
     pub fn found_dropped(&self, table: TableId) {
         let (from, until) = (Timestamp::ZERO, Timestamp::ZERO);
-        let dropped =
-            Dropped { period: Period { from, until }, unused_since: Some(until), table, in_use: None };
+        let unused = Some(Unused { since: until, grace: Grace::default() });
+        let dropped = Dropped { period: Period { from, until }, unused, table, in_use: None };
         self.dropped.lock().push(dropped);
         self.id_is_used(table);
     }
@@ -385,7 +399,7 @@ impl Tables {
     pub fn can_release<'h>(&self, look: impl FnOnce() -> Users<'h>) -> bool {
         let dropped = self.dropped.lock();
         let users = look();
-        dropped.iter().any(|d| match d.unused_since {
+        dropped.iter().any(|d| match d.unused {
             Some(_) => !users.holds.cover_table(d.period),
             None => !users.may_read(d.period),
         })
@@ -397,7 +411,7 @@ impl Tables {
         let waiting =
             |d: &Dropped| DroppedTable { period: d.period, dram: d.in_use.as_ref().map_or(0, dram) };
         let dropped = self.dropped.lock();
-        dropped.iter().filter(|d| d.unused_since.is_none()).map(|d| (d.table, waiting(d))).collect()
+        dropped.iter().filter(|d| d.unused.is_none()).map(|d| (d.table, waiting(d))).collect()
     }
 
     /// Takes out the dropped tables that no transaction can use any more. Their memory
@@ -426,21 +440,22 @@ impl Tables {
         let Some(mut dropped) = self.dropped.try_lock() else { return true };
         let users = look();
         self.left_names.lock().retain(|left| left.at >= users.watermark);
-        for d in dropped.iter_mut().filter(|d| d.unused_since.is_none() && !users.may_read(d.period)) {
-            d.unused_since = Some(users.now);
+        for d in dropped.iter_mut().filter(|d| d.unused.is_none() && !users.may_read(d.period)) {
+            d.unused = Some(Unused { since: users.now, grace: users.registry.grace() });
         }
         // A process that has come since may look at any block.
-        let is_free = |d: &Dropped| {
-            d.unused_since.is_some_and(|since| since < durable) && !users.holds.cover_table(d.period)
+        let is_free = |d: &mut Dropped| {
+            let is_unused = |u: &mut Unused| u.since < durable && u.grace.is_over(users.registry);
+            d.unused.as_mut().is_some_and(is_unused) && !users.holds.cover_table(d.period)
         };
-        let free: BTreeMap<TableId, Period> =
-            dropped.iter().filter(|d| is_free(d)).map(|d| (d.table, d.period)).take(most).collect();
+        let is_ready = |d: &mut Dropped| is_free(d).then_some((d.table, d.period));
+        let free: BTreeMap<TableId, Period> = dropped.iter_mut().filter_map(is_ready).take(most).collect();
         let mut gone = Vec::new();
         let given = if free.is_empty() { Ok(GivenBack::Nothing) } else { release(&free) };
         if let Ok(GivenBack::All) = given {
             gone.extend(dropped.extract_if(.., |d| free.contains_key(&d.table)));
         }
-        let has_more = dropped.iter().any(is_free);
+        let has_more = dropped.iter_mut().any(is_free);
         self.has_more_to_release.store(has_more, Ordering::Relaxed);
         // Memory is freed without the lock.
         drop(dropped);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pantile_base::{Timestamp, TupleId};
+use pantile_base::TupleId;
 
 use crate::engine::table::{Index, IndexInner, Table, TableInner};
 use crate::transactions::hold::Held;
@@ -16,6 +16,7 @@ use crate::types::position::Position;
 use crate::types::range::Range;
 use crate::types::row::Row;
 use crate::types::row_id::RowId;
+use crate::types::running::TransactionId;
 use crate::types::transaction_options::ConflictPolicy;
 
 /// Iterates over a range of rows, and lets its transaction write meanwhile.
@@ -48,7 +49,7 @@ pub struct Cursor {
     table: Table,
     index: Option<Arc<IndexInner>>,
     steps: Steps,
-    of: Timestamp,
+    of: TransactionId,
     row: Option<TupleId>,
     /// Of an index that may be written to.
     moved: Option<Moved>,
@@ -75,7 +76,7 @@ impl Transaction {
         let steps = self.steps(&table.inner, index.map(|i| &**i), range, FIRST_BATCH)?;
         self.has_cursors.set(true);
         let moved = self.tell_moves(&table.inner, index);
-        Ok(Cursor { table: table.clone(), index: index.cloned(), steps, of: self.began, row: None, moved })
+        Ok(Cursor { table: table.clone(), index: index.cloned(), steps, of: self.id(), row: None, moved })
     }
 
     fn tell_moves(&self, table: &TableInner, index: Option<&Arc<IndexInner>>) -> Option<Moved> {
@@ -222,7 +223,7 @@ impl Cursor {
             self.moved = txn.tell_moves(&self.table.inner, self.index.as_ref());
         }
         // Now only: what it reads with is the transaction's own moment and notes.
-        self.of = txn.began;
+        self.of = txn.id();
         txn.has_cursors.set(true);
         Ok(())
     }
@@ -248,8 +249,8 @@ impl Cursor {
     }
 
     fn check(&self, txn: &Transaction) -> Result<()> {
-        // With one simulated time, transactions of two databases may begin at one moment.
-        let is_own = txn.began == self.of && txn.core.tables.is_of_this(&self.table.inner);
+        // Transactions of two databases may have one id.
+        let is_own = txn.id() == self.of && txn.core.tables.is_of_this(&self.table.inner);
         if is_own { Ok(()) } else { Err(Error::UnknownCursor) }
     }
 }

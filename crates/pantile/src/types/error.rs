@@ -646,7 +646,7 @@ impl fmt::Display for Error {
             ),
             Error::MemoryFull(taken) => write!(
                 f,
-                "no memory for the statement ({taken}); it has changed nothing, and reads, deletes and commits go on, but for reads of which a writer would have to take note; delete rows, drop an index, commit in smaller steps, read in read-only transactions, or open the database with a larger memory_limit"
+                "no memory for the statement ({taken}); it has changed nothing, and reads, deletes and commits go on, but for reads of which a writer would have to take note; delete rows in small steps, drop an index, commit in smaller steps, read in read-only transactions, or open the database with a larger memory_limit"
             ),
             Error::UnfitMedium { detail } => f.write_str(detail),
             Error::MediumFailed { cause } => write!(

@@ -202,6 +202,22 @@ fn a_cursor_is_of_one_database() {
     assert!(cursor.next(&first).expect("its own").is_some());
 }
 
+/// Two readers of one database may read at one moment. A cursor over a table that has been dropped since would
+/// otherwise go on for the second, which keeps nothing of the table.
+#[test]
+fn a_cursor_is_of_one_transaction() {
+    let goods = Goods::new(in_memory(), 3);
+    // Beside a writer, safe readers read just below it.
+    let mut writer = goods.db.begin().expect("a writer");
+    writer.get_for_update(&goods.table, &[0u64.into()]).expect("locked");
+    let safe = || goods.db.begin_with(TransactionOptions::new().safe_snapshot()).expect("a reader");
+    let (first, second) = (safe(), safe());
+    assert_eq!(first.timestamp(), second.timestamp());
+    let mut cursor = first.cursor(&goods.table, Range::all()).expect("a cursor");
+    assert!(cursor.next(&first).expect("its own").is_some());
+    assert!(matches!(cursor.next(&second), Err(Error::UnknownCursor)));
+}
+
 /// A cursor that has come to no row reads at no moment but that of its own transaction.
 #[test]
 fn a_cursor_before_its_first_row_stays_with_its_transaction() {
