@@ -20,10 +20,9 @@ const WORDS: usize = VALUES + CAPACITY;
 /// gaps, and in others.
 const NEAR: usize = 8;
 const FAR: usize = 16;
+const _: () = assert!(FAR == 2 * 64 / size_of::<u64>(), "its first, middle and last line are fetched");
 /// One in this many keys of a leaf is looked at to see whether all are spread evenly.
 const SAMPLED: usize = 4;
-/// Words of a cache line.
-const OF_LINE: usize = 8;
 /// How many times the number of its entries the range of a leaf is wide at most for
 /// guesses to be good.
 const SPARSE: u64 = 4;
@@ -182,11 +181,12 @@ impl Layout for Narrow {
         let start = window_at(place % CAPACITY, window);
         for words in [keys(leaf), values(leaf)] {
             let line_of = |place: usize| ptr::from_ref(&words[place]).addr();
-            for at in (start..start + window).step_by(OF_LINE) {
-                prefetch(line_of(at), 1);
-            }
+            prefetch(line_of(start), 1);
             if window > 1 {
                 prefetch(line_of(start + window - 1), 1);
+            }
+            if window == FAR {
+                prefetch(line_of(start + FAR / 2), 1);
             }
         }
     }
