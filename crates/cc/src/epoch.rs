@@ -65,18 +65,23 @@ impl RunningSet {
     /// Whether some running or future transaction may see a version that is
     /// visible from `begin` until just before `end`.
     pub fn may_see(&self, begin: Timestamp, end: Timestamp) -> bool {
-        let first = self.points.partition_point(|&p| p < begin);
-        let inside = self.points.get(first).is_some_and(|&p| p < end);
-        inside || self.open_from < end || self.horizon < end
+        self.reads_within(begin, end) || self.open_from < end
     }
 
     /// Whether some transaction that runs may use, or some future one may see, a table that
     /// existed from `from` at the earliest until `until` at the latest, and has been marked
     /// as dropped (I-37).
     pub fn may_use_table(&self, from: Timestamp, until: Timestamp) -> bool {
-        let first = self.points.partition_point(|&p| p < from);
-        let inside = self.points.get(first).is_some_and(|&p| p <= until);
-        inside || self.newer_from <= until || self.horizon <= until
+        let end = Timestamp::from_raw(until.get().saturating_add(1));
+        self.reads_within(from, end) || self.newer_from < end
+    }
+
+    /// Whether some transaction reads at one moment from `begin` until just before `end`, or a
+    /// future one may.
+    fn reads_within(&self, begin: Timestamp, end: Timestamp) -> bool {
+        let first = self.points.partition_point(|&p| p < begin);
+        let inside = self.points.get(first).is_some_and(|&p| p < end);
+        inside || self.horizon < end
     }
 
     /// Whether a transaction reads below `ts` now.

@@ -421,11 +421,6 @@ impl Registry {
         Timestamp::new(self.tick() + self.clock.skew() + 1, 0)
     }
 
-    /// A timestamp below every one that any core draws after the call.
-    pub fn before_all(&self) -> Timestamp {
-        self.horizon()
-    }
-
     /// Draws the timestamp at which a late writer commits, or a serializable one
     /// that moves, above `newest`, the newest of the versions that it supersedes.
     /// The writer must hold all its locks. The timestamp is above that of every

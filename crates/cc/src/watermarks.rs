@@ -101,7 +101,7 @@ impl Registry {
     /// got past it earlier has raised `safe` to what this one may find.
     pub(crate) fn safe_watermark(&self, called: Timestamp) -> Timestamp {
         // A set of running transactions that was taken before the slot was claimed may reach up to the present.
-        let mut lowest = self.horizon().max(called).get();
+        let mut lowest = self.before_all().max(called).get();
         for state in self.slots_used() {
             match self.once_begun(state) {
                 // A safe reader publishes nothing. It may wait here, too.
@@ -212,7 +212,7 @@ impl Registry {
     /// counts. Returns `None` if a transaction is just beginning, or such a one is about
     /// to announce where it will write.
     fn lowest(&self, except: Option<Slot>, of: impl Fn(&SlotState, u64) -> u64) -> Option<u64> {
-        let mut lowest = self.horizon().get();
+        let mut lowest = self.before_all().get();
         for (index, state) in self.slots[..self.used.load(Ordering::SeqCst)].iter().enumerate() {
             if except.is_some_and(|slot| slot.index() == index) {
                 continue;
@@ -247,7 +247,7 @@ impl Registry {
     /// A writer counts twice: where it reads, and just below where it may yet
     /// publish, since a safe reader that begins later reads there.
     pub fn running_set(&self) -> Option<RunningSet> {
-        let horizon = self.horizon();
+        let horizon = self.before_all();
         // A safe reader that begins later may take `horizon` as its snapshot,
         // and then reads just below it.
         let below = Timestamp::from_raw(horizon.get().saturating_sub(1));
@@ -299,9 +299,11 @@ impl Registry {
         Some(open)
     }
 
+    /// A timestamp below every one that any core draws after the call.
+    ///
     /// A transaction that claims a slot from here on reads at this timestamp or
     /// above, or else at one that a running writer holds open.
-    pub(crate) fn horizon(&self) -> Timestamp {
+    pub fn before_all(&self) -> Timestamp {
         let before = self.tick().saturating_sub(self.clock.skew() + MARGIN);
         fence(Ordering::SeqCst);
         Timestamp::new(before, 0)

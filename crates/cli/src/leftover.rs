@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-/// The file that a copy consists of.
-const DATA_FILE: &str = "pantile.data";
+use crate::load::DATA_FILE;
+
 /// How often to try to remove it.
 const TRIES: u32 = 10;
 

@@ -140,7 +140,7 @@ impl Before {
 }
 
 /// The file without which there is no database.
-const DATA_FILE: &str = "pantile.data";
+pub const DATA_FILE: &str = "pantile.data";
 
 fn check(args: &LoadArgs) -> Result<(), Failure> {
     if args.format.is_some() && args.tables.len() != 1 {

@@ -46,14 +46,7 @@ fn memory(chunks: u64) -> Arc<DramMedium> {
 fn try_open(medium: &Arc<DramMedium>, layout: Layout) -> Result<Opened, StoreError> {
     let slots = Arc::new(FreeSlots::default());
     let reuse = (layout == Layout::Recycle).then(|| Arc::clone(&slots) as Arc<dyn SlotReuse>);
-    let options = StoreOptions {
-        streams: 1,
-        block_slots: SLOTS as u32,
-        boot: 1,
-        relaxed: false,
-        must_exist: false,
-        reuse,
-    };
+    let options = StoreOptions { block_slots: SLOTS as u32, boot: 1, reuse, ..StoreOptions::default() };
     let store = Store::open(Arc::clone(medium) as Arc<dyn Medium>, options, 0x1234_5678)?;
     let rows = Mutex::new(Rows::new());
     let summary = store.recover(&Scan {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use pantile_base::control::{Control, is_removed};
-use pantile_base::limits::{CHUNK_BYTES, HEAD_BYTES};
+use pantile_base::limits::{BLOCK_SLOTS, CHUNK_BYTES, HEAD_BYTES};
 use pantile_base::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use pantile_base::sync::{Mutex, RwLock, plain_access};
 use pantile_base::{Address, Padded, Segments, TableId, Timestamp, TupleId, prefetch};
@@ -47,6 +47,14 @@ pub struct StoreOptions {
     pub must_exist: bool,
     /// Free slots to rewrite, if the collector frees versions one by one.
     pub reuse: Option<Arc<dyn SlotReuse>>,
+}
+
+/// One stream, blocks as large as they may be, created if there is none, and durable commits that free whole blocks.
+impl Default for StoreOptions {
+    fn default() -> Self {
+        let block_slots = BLOCK_SLOTS as u32;
+        Self { streams: 1, block_slots, boot: 0, relaxed: false, must_exist: false, reuse: None }
+    }
 }
 
 /// Contents in blocks on a medium.

@@ -132,6 +132,12 @@ fn find_tail(node: Node<'_>, shape: Shape, from: usize, to: usize, rest: &[u64])
     Slot { pos: low, found: false }
 }
 
+/// How many heads are below that of `key`, whose prefix is the node's.
+#[inline(always)]
+fn heads_below(node: Node<'_>, shape: Shape, key: &[u64]) -> usize {
+    lower_bound(part(node, shape.heads_at(), shape.count), key[shape.prefix])
+}
+
 /// Finds `key` among the entries from the first whose head is not below its own. The prefix is its own.
 #[inline(always)]
 fn find_from(node: Node<'_>, shape: Shape, from: usize, key: &[u64]) -> Slot {
@@ -189,10 +195,8 @@ impl Layout for Wide {
     #[inline(always)]
     fn guess(&self, leaf: Node<'_>, key: &[u64]) -> Option<Guess> {
         let shape = Shape::of(leaf);
-        (compare_prefix(leaf, shape, key).is_eq()).then(|| {
-            let heads = part(leaf, shape.heads_at(), shape.count);
-            Guess { place: lower_bound(heads, key[shape.prefix]), window: 1 }
-        })
+        let is_among = compare_prefix(leaf, shape, key).is_eq();
+        is_among.then(|| Guess { place: heads_below(leaf, shape, key), window: 1 })
     }
 
     #[inline(always)]
@@ -229,8 +233,7 @@ impl Layout for Wide {
                 }
             }
         }
-        let heads = part(node, shape.heads_at(), shape.count);
-        find_from(node, shape, lower_bound(heads, key[shape.prefix]), key)
+        find_from(node, shape, heads_below(node, shape, key), key)
     }
 
     #[inline(always)]
@@ -281,19 +284,14 @@ impl Layout for Wide {
         shift_up(part(node_ref, shape.record_at(pos), (count + 1 - pos) * record), record);
         node.set(shape.heads_at() + pos, key[prefix]);
         node.set(shape.record_at(pos), value);
-        let at = if even.is_some() {
-            shape.record_at(pos) + 1
+        let (at, top) = if even.is_some() {
+            (shape.record_at(pos) + 1, top)
         } else {
-            insert_half(
-                part(node_ref, shape.places_at(), cap.div_ceil(2)),
-                pos,
-                count,
-                pack(top, tail.len()),
-            );
-            top
+            let places = part(node_ref, shape.places_at(), cap.div_ceil(2));
+            insert_half(places, pos, count, pack(top, tail.len()));
+            (top, top + tail.len())
         };
         copy_in(&node_ref.words()[at..], tail);
-        let top = if even.is_some() { top } else { top + tail.len() };
         Shape { count: count + 1, top, ..shape }.write(node_ref);
         true
     }

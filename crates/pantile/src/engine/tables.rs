@@ -45,8 +45,6 @@ pub(crate) struct Users<'h> {
     pub running: Option<RunningSet>,
     /// What is held for other processes.
     pub holds: &'h Holds,
-    /// After those that do not run any more had ended.
-    pub now: Timestamp,
     pub registry: &'h Registry,
 }
 
@@ -441,7 +439,7 @@ impl Tables {
         let users = look();
         self.left_names.lock().retain(|left| left.at >= users.watermark);
         for d in dropped.iter_mut().filter(|d| d.unused.is_none() && !users.may_read(d.period)) {
-            d.unused = Some(Unused { since: users.now, grace: users.registry.grace() });
+            d.unused = Some(Unused { since: users.registry.now(), grace: users.registry.grace() });
         }
         // A process that has come since may look at any block.
         let is_free = |d: &mut Dropped| {

@@ -262,6 +262,6 @@ impl Core {
     fn users_of_tables(&self) -> Users<'_> {
         let registry = &self.registry;
         let (watermark, running) = (registry.watermark(), registry.running_set());
-        Users { watermark, running, holds: self.store.holds(), now: registry.now(), registry }
+        Users { watermark, running, holds: self.store.holds(), registry }
     }
 }

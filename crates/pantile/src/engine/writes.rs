@@ -29,7 +29,7 @@ pub(crate) struct Write {
     /// Its `begin_ts`; zero if there is none.
     pub base_ts: Timestamp,
     pub pending: Pending,
-    /// The checksum of the base has been found to fit.
+    /// There is no base, or its checksum has been found to fit.
     pub is_verified: bool,
     /// The transaction inserted its primary entry and has taken it back.
     pub gone: bool,

@@ -111,9 +111,6 @@ pub fn salvage(path: impl AsRef<Path>, options: &CheckOptions) -> Result<Salvage
     let path = path.as_ref();
     let lost = Findings::of_damage(options.most_findings());
     let files = Files::read(path, options, &lost, &|_| ())?;
-    if files.found.is_blank {
-        return Err(Error::NoDatabase(path.to_owned()));
-    }
     recognise(path, &files.found)?;
     let names = files.names();
     let (left_out, progress) = (Arc::new(LostParts::default()), options.clone());

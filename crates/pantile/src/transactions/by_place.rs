@@ -49,13 +49,7 @@ impl Transaction {
     /// As [`Transaction::get_for_update`].
     pub fn get_row_for_update<'t>(&'t mut self, table: &'t Table, id: RowId) -> Result<Option<Row<'t>>> {
         self.check_lock(&table.inner)?;
-        let undo = self.buffers.undo.len();
-        let held = self.hold_present(&table.inner, Which::Row(id))?;
-        let verified = held.map_or(Ok(()), |held| self.verify_held(held));
-        if held.is_none() || verified.is_err() {
-            self.undo_to(undo);
-        }
-        verified.map(|()| held.and_then(|held| self.held_row(table, held)))
+        self.get_held(table, Which::Row(id))
     }
 
     /// Changes columns of the row at this place. Returns whether there is one.

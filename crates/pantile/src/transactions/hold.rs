@@ -356,16 +356,14 @@ impl Transaction {
     /// gets a checksum of its own, which would hide damage for ever.
     pub(super) fn verify_held(&mut self, held: Held) -> Result<()> {
         let write = &mut self.buffers.writes[held.write as usize];
-        // Copies in the row cache were verified when they were made, and with `verify_reads` all are.
-        let is_verified = write.is_verified
-            || write.base.is_none()
-            || !matches!(write.pending, Pending::Nothing)
-            || self.core.options.verify_reads
-            || self.rows_in_use.has(&self.core, write.base);
-        if !is_verified {
+        // The transaction's own row does not come from there, and copies in the row cache were verified when they
+        // were made.
+        let is_other =
+            !matches!(write.pending, Pending::Nothing) || self.rows_in_use.has(&self.core, write.base);
+        if !write.is_verified && !is_other {
             self.core.store.verify_mapped(write.base).map_err(|error| self.core.store_error(error))?;
+            write.is_verified = true;
         }
-        write.is_verified = true;
         Ok(())
     }
 
@@ -421,7 +419,8 @@ impl Transaction {
             base_ts,
             is_new: false,
             pending: Pending::Nothing,
-            is_verified: false,
+            // With `verify_reads`, `verify_base` has looked.
+            is_verified: base.is_none() || self.core.options.verify_reads,
             gone: false,
             found_by_later: false,
         });

@@ -245,6 +245,13 @@ impl Transaction {
         Ok(None)
     }
 
+    /// The same for a row that is read, with its checksum verified.
+    fn hold_whole(&mut self, table: &TableInner, which: Which<'_>) -> Result<Option<Held>> {
+        let held = self.hold_present(table, which)?;
+        held.map_or(Ok(()), |held| self.verify_held(held))?;
+        Ok(held)
+    }
+
     pub(super) fn modify_held(
         &mut self,
         table: &Table,
@@ -314,13 +321,7 @@ impl Transaction {
     pub fn get_for_update<'t>(&'t mut self, table: &'t Table, key: &[Value<'_>]) -> Result<Option<Row<'t>>> {
         self.check_lock(&table.inner)?;
         let key = self.point_key(&table.inner, key)?;
-        let mut held = None;
-        self.or_undo(|txn| {
-            held = txn.hold_present(&table.inner, Which::Key(key.words(), None))?;
-            held.map_or(Ok(()), |held| txn.verify_held(held))?;
-            Ok(held.is_some())
-        })?;
-        Ok(held.and_then(|held| self.held_row(table, held)))
+        self.get_held(table, Which::Key(key.words(), None))
     }
 
     /// Fails if the table cannot be written to, or if there is no memory for one more lock.
@@ -330,6 +331,16 @@ impl Transaction {
             true => Ok(()),
             false => self.check_memory(Adds::Version),
         }
+    }
+
+    /// Locks a row and reads it, if it is there.
+    pub(super) fn get_held<'t>(&'t mut self, table: &'t Table, which: Which<'_>) -> Result<Option<Row<'t>>> {
+        let mut held = None;
+        self.or_undo(|txn| {
+            held = txn.hold_whole(&table.inner, which)?;
+            Ok(held.is_some())
+        })?;
+        Ok(held.and_then(|held| self.held_row(table, held)))
     }
 
     /// The row of a tuple that the transaction has locked, as it is now.
@@ -357,20 +368,19 @@ impl Transaction {
     }
 
     pub(super) fn delete_held(&mut self, table: &TableInner, which: Which<'_>) -> Result<bool> {
-        let Some(held) = self.hold_present(table, which)? else {
-            return Ok(false);
-        };
         // What goes with the row is found in it.
-        self.verify_held(held)?;
-        self.set_pending(table, held, Pending::Tombstone)?;
-        Ok(true)
+        let held = self.hold_whole(table, which)?;
+        self.delete_if_held(table, held)
     }
 
     /// Deletes a row of which nothing needs to be read, and with which nothing else goes.
     pub(super) fn delete_unread(&mut self, table: &TableInner, which: Which<'_>) -> Result<bool> {
-        let Some(held) = self.hold_present(table, which)? else {
-            return Ok(false);
-        };
+        let held = self.hold_present(table, which)?;
+        self.delete_if_held(table, held)
+    }
+
+    fn delete_if_held(&mut self, table: &TableInner, held: Option<Held>) -> Result<bool> {
+        let Some(held) = held else { return Ok(false) };
         self.set_pending(table, held, Pending::Tombstone)?;
         Ok(true)
     }

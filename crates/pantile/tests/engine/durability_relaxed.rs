@@ -16,11 +16,7 @@ use pantile_testkit::{Random, from_env};
 type Found = BTreeSet<(u32, u64)>;
 
 fn open(medium: Arc<dyn Medium>, boot: u64) -> Result<(Store, Found), StoreError> {
-    let store = Store::open(
-        medium,
-        StoreOptions { streams: 1, block_slots: 1920, boot, relaxed: true, must_exist: false, reuse: None },
-        99,
-    )?;
+    let store = Store::open(medium, StoreOptions { boot, relaxed: true, ..StoreOptions::default() }, 99)?;
     let tuples = Mutex::new(Found::new());
     store.recover(&Scan {
         threads: 1,

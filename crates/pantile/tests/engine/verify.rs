@@ -185,6 +185,15 @@ fn a_row_that_replaces_a_damaged_one_is_in_every_index() {
         rot(&db, &c(id).to_le_bytes(), 0, id as u8 + 10);
     }
     fails!(db.run(|txn| txn.delete(&t, &[0u64.into()])), Error::Damaged { .. }, "table");
+    // A row that was written over it and taken back says nothing of it.
+    let read = db.run(|txn| {
+        let before = txn.savepoint();
+        txn.update(&t, &[0u64.into()], &[("c", 1u64.into())])?;
+        txn.modify(&t, &[0u64.into()], |row| row.set("c", 2u64.into()).map(|()| true))?;
+        txn.rollback_to(before)?;
+        txn.get_for_update(&t, &[0u64.into()]).map(drop)
+    });
+    fails!(read, Error::Damaged { .. }, "table");
     // The very keys that the damage looks like.
     db.run(|txn| txn.upsert(&t, &[0u64.into(), c(10).into()])).expect("upsert");
     db.run(|txn| txn.update(&t, &[1u64.into()], &[("c", c(11).into())])).expect("all columns");

@@ -202,11 +202,7 @@ fn places_without_persistent_memory_are_refused() {
 }
 
 fn store(medium: Arc<dyn Medium>, boot: u64) -> Result<Store, StoreError> {
-    Store::open(
-        medium,
-        StoreOptions { streams: 1, block_slots: 1920, boot, relaxed: false, must_exist: false, reuse: None },
-        99,
-    )
+    Store::open(medium, StoreOptions { boot, ..StoreOptions::default() }, 99)
 }
 
 #[test]

@@ -32,14 +32,7 @@ fn memory(chunks: u64) -> Arc<DramMedium> {
 }
 
 fn try_open<M: Medium + 'static>(medium: &Arc<M>) -> Result<(Store, Rows), StoreError> {
-    let options = StoreOptions {
-        streams: 1,
-        block_slots: SLOTS as u32,
-        boot: 1,
-        relaxed: false,
-        must_exist: false,
-        reuse: None,
-    };
+    let options = StoreOptions { block_slots: SLOTS as u32, boot: 1, ..StoreOptions::default() };
     let store = Store::open(Arc::clone(medium) as Arc<dyn Medium>, options, 0x1234_5678)?;
     let rows = Mutex::new(Rows::new());
     store.recover(&Scan {

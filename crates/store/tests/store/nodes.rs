@@ -27,8 +27,7 @@ fn on_nodes(chunks: u64) -> (Arc<dyn Medium>, Arc<dyn Nodes>, TempDir) {
 }
 
 fn open(medium: &Arc<dyn Medium>) -> Store {
-    let options =
-        StoreOptions { streams: 2, block_slots: 64, boot: 1, relaxed: false, must_exist: false, reuse: None };
+    let options = StoreOptions { streams: 2, block_slots: 64, boot: 1, ..StoreOptions::default() };
     let store = Store::open(Arc::clone(medium), options, 0x1234_5678).expect("open");
     store.recover(&Scan { threads: 1, found: &|_, _| {}, progress: &|_| {} }).expect("recover");
     store

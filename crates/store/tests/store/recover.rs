@@ -33,11 +33,7 @@ struct Opened {
 
 fn try_open<M: Medium + 'static>(medium: &Arc<M>, boot: u64, relaxed: bool) -> Result<Opened, StoreError> {
     let medium = Arc::clone(medium) as Arc<dyn Medium>;
-    let store = Store::open(
-        medium,
-        StoreOptions { streams: 1, block_slots: 1920, boot, relaxed, must_exist: false, reuse: None },
-        0x1234_5678,
-    )?;
+    let store = Store::open(medium, StoreOptions { boot, relaxed, ..StoreOptions::default() }, 0x1234_5678)?;
     let rows = Mutex::new(Rows::new());
     let summary = store.recover(&Scan {
         threads: 2,

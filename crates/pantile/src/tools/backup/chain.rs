@@ -5,7 +5,6 @@ use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use pantile_base::limits::BLOCK_SLOTS;
 use pantile_base::sync::Mutex;
 use pantile_base::{TableId, Timestamp};
 use pantile_media::ViewMedium;
@@ -264,22 +263,10 @@ fn read(
         }
         other => other,
     };
-    let options = StoreOptions { must_exist: true, ..options() };
+    let options = StoreOptions { must_exist: true, ..StoreOptions::default() };
     let store = Store::open(view, options, new_identity()).map_err(damaged)?;
     accept(store.lineage())?;
     scan(&store, held, each).map_err(damaged)?.0
-}
-
-/// Those of a store of one stream.
-pub(super) fn options() -> StoreOptions {
-    StoreOptions {
-        streams: 1,
-        block_slots: BLOCK_SLOTS as u32,
-        boot: 0,
-        relaxed: false,
-        must_exist: false,
-        reuse: None,
-    }
 }
 
 /// A number that no other database has.

@@ -9,13 +9,15 @@ use std::time::Duration;
 use pantile_base::sync::Mutex;
 use pantile_base::{TableId, Timestamp, TupleId, share_out};
 use pantile_media::{DATA_FILE, Durability, FileMedium, FileOptions, MediumError};
-use pantile_store::{ContentFlags, HEADER_BYTES, Lineage, NewContent, Store, StoreError, Urgency};
+use pantile_store::{
+    ContentFlags, HEADER_BYTES, Lineage, NewContent, Store, StoreError, StoreOptions, Urgency,
+};
 
 use crate::api::database::Database;
 use crate::engine::catalog;
 use crate::engine::failure::from_store;
 use crate::engine::table::TableInner;
-use crate::tools::backup::chain::{new_identity, options, scan};
+use crate::tools::backup::chain::{new_identity, scan};
 use crate::tools::backup::held::{Held, Mark, deleted};
 use crate::tools::backup::options::{BackupOptions, BackupProgress};
 use crate::tools::backup::sync_ahead::SyncAhead;
@@ -163,8 +165,8 @@ pub(super) fn recovered(part: &Path, of: Option<Lineage>, held: &mut Held) -> Re
     let file = FileOptions { durability: Durability::None, ..FileOptions::default() };
     let (medium, identity) = (FileMedium::open(part, file)?, new_identity());
     let store = match of {
-        Some(of) => Store::open_backup(medium, options(), identity, of)?,
-        None => Store::open(medium, options(), identity)?,
+        Some(of) => Store::open_backup(medium, StoreOptions::default(), identity, of)?,
+        None => Store::open(medium, StoreOptions::default(), identity)?,
     };
     let (nothing_else, summary) = scan(&store, held, |_, _| Ok(()))?;
     debug_assert!(nothing_else.is_ok());

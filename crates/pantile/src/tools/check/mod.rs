@@ -45,9 +45,6 @@ pub fn check(path: impl AsRef<Path>, options: &CheckOptions) -> Result<CheckRepo
     let files = Files::read(path, options, &findings, &|contents| evidence.count(contents, &findings))?;
     let found = &files.found;
     recognise(path, found)?;
-    if found.is_blank {
-        return Err(Error::NoDatabase(path.to_owned()));
-    }
     let mut done = counted(found);
     done.file_bytes = files.view.file_len();
     done.transactions = evidence.finish(&findings);
@@ -62,7 +59,11 @@ pub fn check(path: impl AsRef<Path>, options: &CheckOptions) -> Result<CheckRepo
     Ok(done)
 }
 
+/// Fails if there is no database of this format.
 pub(super) fn recognise(path: &Path, found: &Survey) -> Result<()> {
+    if found.is_blank {
+        return Err(Error::NoDatabase(path.to_owned()));
+    }
     if let Some(found) = found.other_version {
         return Err(Error::FormatVersion { found, supported: pantile_store::FORMAT_VERSION });
     }
