@@ -583,7 +583,7 @@ int ha_pantile::step(uchar *record, bool reverse)
     return HA_ERR_END_OF_FILE;
   const bool is_same= cursor_txn == txn_number;
   /* Beyond the last row, the one before is the last. */
-  if (is_at_end && cursor_reverse != reverse && !cursor_is_bounded && is_same)
+  if (is_at_end && cursor_reverse != reverse && !cursor_is_bounded)
     return whole_index(record, reverse);
   if (!is_same && !has_come_to_row())
     return HA_ERR_END_OF_FILE;

@@ -8,6 +8,9 @@
 
 Counters pantile_counters;
 
+/* Transactions that have begun, and statements within transactions that have ended. */
+static std::atomic<uint64_t> moments{0};
+
 Session *Session::found(THD *thd) { return (Session *) thd_get_ha_data(thd, pantile_hton); }
 
 Session *Session::of(THD *thd)
@@ -161,8 +164,7 @@ int Session::begin(THD *thd, bool reads, bool consistent_read)
     txn= nullptr;
     return handler_error(thd, code, HA_ERR_INTERNAL_ERROR);
   }
-  static std::atomic<uint64_t> all{0};
-  transactions= ++all;
+  moment= ++moments;
   pantile_interrupt_when(txn, is_stopped, thd);
   /* At repeatable read, statements that lock come to the newest rows until the first one that does not: its snapshot is
    * the transaction's. What a single statement changes is the newest rows as well. */
@@ -190,6 +192,12 @@ void Session::end_statement()
 {
   if (has_statement_savepoint)
     release(statement_savepoint);
+  /* A connection that thinks keeps no versions but its snapshot. Its cursors go on in another statement. */
+  if (in_statement && txn && !only_reads)
+  {
+    pantile_end_statement(txn);
+    moment= ++moments;
+  }
   in_statement= has_moment= has_statement_savepoint= false;
 }
 

@@ -37,9 +37,9 @@ public:
   bool holds_no_table();
   /* A table of the engine that goes once the transaction has ended, which may have rows in it. */
   void drop_at_end(uint64_t table) { dropped.push_back(table); }
-  bool has_ended(uint64_t number) const { return !txn || number != transactions; }
-  /* Which of the connection's transactions it is. */
-  uint64_t number() const { return transactions; }
+  bool has_ended(uint64_t number) const { return !txn || number != moment; }
+  /* Which of all connections' transactions it is, and which of its statements: that far handlers and cursors go. */
+  uint64_t number() const { return moment; }
 
   /* Two phases: prepared, visible in the order of the binary log, committed. */
   int prepare(THD *thd, bool all);
@@ -85,7 +85,7 @@ private:
   pantile_txn *txn= nullptr;
   pantile_prepared *prepared= nullptr; /* takes the place of `txn` */
   std::string waiting;                 /* the name of one that a client has prepared, which the engine has */
-  uint64_t transactions= 0;            /* the number of this one among those of all connections */
+  uint64_t moment= 0;                  /* the number of the statement among those of all connections */
   std::vector<uint64_t> dropped;       /* temporary tables that go with the transaction */
   std::string unpublished;             /* the name of one that is in the binary log, and that found no space */
   bool only_reads= false;

@@ -644,6 +644,28 @@ def garbage_holders():
     eventually("the holder is gone", lambda: a.do(mine) == [(0,)])
 
 
+def idle_connections():
+    a, b = pair("Pantile")
+    rewritten(a)
+    held = f"SELECT held_bytes FROM information_schema.pantile_transactions WHERE connection_id = {b.id()}"
+    read, write = "SELECT SUM(n) FROM big", "UPDATE {t} SET n = n + 1 WHERE id = 1"
+    for level, statements, keeps in (("READ COMMITTED", (read, write), False), ("READ COMMITTED", (write, read), False),
+                                     ("REPEATABLE READ", (write,), False), ("REPEATABLE READ", (write, read), True),
+                                     ("REPEATABLE READ", (read, write), True)):
+        b.do(f"SET SESSION TRANSACTION ISOLATION LEVEL {level}"), b.do("BEGIN")
+        seen = [b.do(statement) for statement in statements]
+        for n in range(3):
+            a.do("UPDATE big SET n = n + 1")
+        (bytes,), = a.do(held)
+        assert (bytes > 0) == keeps, (level, statements, bytes)
+        # Two of three states of the table came and went behind the snapshot.
+        (one,), = a.do("SELECT live_bytes FROM information_schema.pantile_tables WHERE table_name = 'big' AND content = 'rows'")
+        assert bytes < 1.5 * one, (level, statements, bytes, one)
+        if read in statements:
+            same(b.do(read) == seen[statements.index(read)], keeps)
+        same(b.do("ROLLBACK"), 0)
+
+
 def pinned_too_long():
     a, b = pair("Pantile")
     rewritten(a)
@@ -721,7 +743,7 @@ def main():
                   locking_reads, share_mode, unmatched_rows, deadlocks, kill, savepoints, consistent_snapshots, xa,
                   prepared_and_reset, later_holders, definitions, one_moment, prepared_parts, killed_index, dropped_unique_index, virtual_columns, lists_of_keys,
                   joins, numbers, lost_tables, indexes_after_a_kill, maintenance, tables_of_tables, privileges,
-                  garbage_holders, pinned_too_long, full_medium):
+                  garbage_holders, idle_connections, pinned_too_long, full_medium):
         check()
         print(f"{check.__name__}: as the documentation says", flush=True)
     cursor.execute("DROP DATABASE behaviour")

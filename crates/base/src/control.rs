@@ -190,11 +190,13 @@ pub enum Control {
     Promises,
     /// A transaction announces that it uses tables that are newer than itself (I-37).
     NewerTables,
+    /// A transaction that reads again announces it before it draws the timestamp (I-4).
+    ReadsAgain,
 }
 
 impl Control {
     /// All of them, with their names on the command line.
-    pub const ALL: [(Control, &'static str); 82] = [
+    pub const ALL: [(Control, &'static str); 83] = [
         (Control::WatermarkAtRelease, "watermark-at-release"),
         (Control::LifeInChecksum, "life-in-checksum"),
         (Control::TombstonesStay, "tombstones-stay"),
@@ -277,6 +279,7 @@ impl Control {
         (Control::PreparedDefinitions, "prepared-definitions"),
         (Control::Promises, "promises"),
         (Control::NewerTables, "newer-tables"),
+        (Control::ReadsAgain, "reads-again"),
     ];
 
     /// The name on the command line.

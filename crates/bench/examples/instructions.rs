@@ -4,7 +4,7 @@
 //! Seeds are fixed and time is simulated, so two runs execute the same transactions.
 //!
 //! Arguments: the workload (`ycsb`, `tpcc`, or one of them with `-together`, where rows whose keys are
-//! known are the matter of one call; `load` and `load-indexed`, where a row counts as a transaction),
+//! known are the matter of one call; `load` and `load-indexed`, where a row counts as a transaction; `queue`),
 //! the transactions to count (10,000). With `calls` it counts by itself what transactions ask of the system.
 
 use std::path::Path;
@@ -48,8 +48,9 @@ fn main() -> Result<()> {
         "calls" => calls(transactions),
         "load" => load(false, transactions),
         "load-indexed" => load(true, transactions),
+        "queue" => queue(transactions),
         _ => Err(Error::Setting(
-            "usage: instructions ycsb|tpcc[-together]|load[-indexed]|calls [TRANSACTIONS]".into(),
+            "usage: instructions ycsb|tpcc[-together]|load[-indexed]|queue|calls [TRANSACTIONS]".into(),
         )),
     }
 }
@@ -141,6 +142,39 @@ fn add(db: &Database, table: &Table, ids: std::ops::Range<u64>) -> Result<()> {
         txn.insert_many(table, rows)
     })?;
     Ok(())
+}
+
+/// Rows that wait in the queue.
+const WAITING: u64 = 1_000;
+
+/// Adds a row of 100 bytes behind the last one and deletes the first one, in one transaction.
+fn queue(turns: u64) -> Result<()> {
+    let time = SimulatedTime::default();
+    let options = Options::new().medium(MediumKind::Dram).max_bytes(MAX_BYTES).streams(1);
+    let db = options.simulated_time(time.clone()).open("unused")?;
+    let def = TableDef::new("rows").column("id", Type::U64).column("value", Type::FixedBytes(100));
+    let table = db.create_table(def.primary_key(["id"]))?;
+    let value = Value::Bytes(&[7; 100]);
+    db.run(|txn| txn.insert_many(&table, (0..WAITING).map(|id| [id.into(), value])))?;
+    let turn = |head: u64| {
+        time.advance(INTERVAL);
+        let is_there = db.run(|txn| {
+            txn.insert(&table, &[(head + WAITING).into(), value])?;
+            txn.delete(&table, &[head.into()])
+        })?;
+        assert!(is_there, "row {head}");
+        Ok(())
+    };
+    (0..turns / 2).try_for_each(turn)?;
+    measured_turns(&turn, turns / 2..turns / 2 + turns)?;
+    println!("{} blocks reclaimed", db.stats().collector.blocks_reclaimed);
+    Ok(())
+}
+
+/// As [`measured`].
+#[inline(never)]
+fn measured_turns(turn: &dyn Fn(u64) -> Result<()>, mut heads: std::ops::Range<u64>) -> Result<()> {
+    heads.try_for_each(turn)
 }
 
 /// Loads the data, warms up with half as many transactions, and runs those that are counted.

@@ -1134,6 +1134,11 @@ int pantile_release_savepoint(struct pantile_txn *txn, size_t savepoint);
 // Without, each call reads a state of its own.
 int pantile_begin_statement(struct pantile_txn *txn);
 
+// Ends a statement of a transaction that began at `PANTILE_READ_COMMITTED`: until it reads again, nothing is kept for it but
+// the rows that it has locked, and its snapshot if it has taken one. Without, all versions are kept that were visible since
+// it began. Cursors of the statement go on only after `pantile_cursor_turn`.
+int pantile_end_statement(struct pantile_txn *txn);
+
 // From here on, a transaction at `PANTILE_READ_COMMITTED` is one at `PANTILE_SNAPSHOT`, and its snapshot is of this
 // moment. What it has locked and written before stays.
 int pantile_take_snapshot(struct pantile_txn *txn);

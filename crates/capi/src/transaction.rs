@@ -349,6 +349,17 @@ pub extern "C" fn pantile_begin_statement(txn: *mut pantile_txn) -> c_int {
     })
 }
 
+/// Ends a statement of a transaction that began at `PANTILE_READ_COMMITTED`: until it reads again, nothing is kept for it but
+/// the rows that it has locked, and its snapshot if it has taken one. Without, all versions are kept that were visible since
+/// it began. Cursors of the statement go on only after `pantile_cursor_turn`.
+#[unsafe(no_mangle)]
+pub extern "C" fn pantile_end_statement(txn: *mut pantile_txn) -> c_int {
+    about(txn, |txn| {
+        txn.open_mut()?.end_statement();
+        Ok(PANTILE_OK)
+    })
+}
+
 /// From here on, a transaction at `PANTILE_READ_COMMITTED` is one at `PANTILE_SNAPSHOT`, and its snapshot is of this
 /// moment. What it has locked and written before stays.
 #[unsafe(no_mangle)]

@@ -51,6 +51,8 @@ impl EpochManager {
 pub struct RunningSet {
     /// Ascending and distinct.
     pub(crate) points: SmallVec<[Timestamp; 16]>,
+    /// Where transactions began that read elsewhere, or nothing for now. They may use tables of that time.
+    pub(crate) began: SmallVec<[Timestamp; 4]>,
     /// From here on a transaction may read at any timestamp, because it reads
     /// at a new one in each statement. MAX if there is none.
     pub(crate) open_from: Timestamp,
@@ -73,7 +75,8 @@ impl RunningSet {
     /// as dropped (I-37).
     pub fn may_use_table(&self, from: Timestamp, until: Timestamp) -> bool {
         let end = Timestamp::from_raw(until.get().saturating_add(1));
-        self.reads_within(from, end) || self.newer_from < end
+        let is_of_it = |began: &Timestamp| (from..end).contains(began);
+        self.reads_within(from, end) || self.began.iter().any(is_of_it) || self.newer_from < end
     }
 
     /// Whether some transaction reads at one moment from `begin` until just before `end`, or a

@@ -4,6 +4,7 @@ fn running(points: &[u64], open_from: Option<u64>, horizon: u64) -> RunningSet {
     let at = |tick| Timestamp::new(tick, 0);
     RunningSet {
         points: points.iter().map(|&p| at(p)).collect(),
+        began: SmallVec::new(),
         open_from: open_from.map_or(Timestamp::MAX, at),
         newer_from: Timestamp::MAX,
         horizon: at(horizon),

@@ -21,6 +21,10 @@ pub(crate) const FREE: u64 = 0;
 pub(crate) const ENTERING: u64 = 1;
 /// The same of a safe reader, which looks at all slots meanwhile.
 pub(crate) const ENTERING_SAFELY: u64 = 2;
+/// `reads_from` of a transaction that reads where it began.
+const WHERE_IT_BEGAN: u64 = 0;
+/// `reads_from` of one that reads nothing until it reads again.
+const NOWHERE: u64 = u64::MAX;
 /// `waits_for` of a transaction that does not wait.
 pub(crate) const NOBODY: u64 = 0;
 
@@ -58,9 +62,11 @@ pub enum Begin {
 pub struct Open {
     /// Its slot.
     pub slot: Slot,
-    /// Where it reads.
+    /// Where it began to read. No other transaction in the slot has the same one.
     pub reads_at: Timestamp,
-    /// Whether it may read at any later time as well.
+    /// Where versions are kept for it, if it reads at all now.
+    pub keeps: Option<Timestamp>,
+    /// Whether it may read at any time after `keeps` as well.
     pub by_statement: bool,
     /// Whether it reads no more, and keeps nothing for itself.
     pub reads_nothing: bool,
@@ -87,11 +93,14 @@ pub(crate) struct SlotState {
     pub(crate) pending: AtomicU64,
     /// The last tick drawn in this slot. The ticks of a slot only rise.
     last_tick: AtomicU64,
-    /// The transaction may read at any timestamp from `active` on.
-    pub(crate) by_statement: AtomicBool,
+    /// Where the transaction reads: WHERE_IT_BEGAN, ENTERING as long as it draws another timestamp, that
+    /// timestamp, or NOWHERE.
+    reads_from: AtomicU64,
+    /// The transaction may read at any timestamp from there on.
+    by_statement: AtomicBool,
     /// The transaction writes nothing.
     pub(crate) reads_only: AtomicBool,
-    /// The transaction reads no more; it may yet publish.
+    /// The transaction reads no more, and comes to no tables but those that it has changed; it may yet publish.
     pub(crate) reads_nothing: AtomicBool,
     /// The transaction may use tables that were created after `active` (I-37).
     pub(crate) uses_newer_tables: AtomicBool,
@@ -160,6 +169,34 @@ fn first_watermark(clock: &Clock) -> Timestamp {
     Timestamp::new(clock.start(), 0).max(Timestamp::from_raw(ENTERING_SAFELY + 2))
 }
 
+/// Where a transaction reads.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Reading {
+    /// It is about to draw the timestamp.
+    Entering,
+    Nothing,
+    At(u64),
+    From(u64),
+}
+
+impl SlotState {
+    /// Where the transaction reads that began at `active`.
+    pub(crate) fn reading(&self, active: u64) -> Reading {
+        if self.reads_nothing.load(Ordering::SeqCst) {
+            return Reading::Nothing;
+        }
+        // First: once it is off, `reads_from` stays as it is.
+        let by_statement = self.by_statement.load(Ordering::SeqCst);
+        let from = match self.reads_from.load(Ordering::SeqCst) {
+            ENTERING => return Reading::Entering,
+            NOWHERE => return Reading::Nothing,
+            WHERE_IT_BEGAN => active,
+            from => from,
+        };
+        if by_statement { Reading::From(from) } else { Reading::At(from) }
+    }
+}
+
 impl Registry {
     /// A registry without running transactions.
     pub fn new(clock: Clock) -> Self {
@@ -169,6 +206,7 @@ impl Registry {
                 active: AtomicU64::new(FREE),
                 pending: AtomicU64::new(u64::MAX),
                 last_tick: AtomicU64::new(0),
+                reads_from: AtomicU64::new(WHERE_IT_BEGAN),
                 by_statement: AtomicBool::new(false),
                 reads_only: AtomicBool::new(false),
                 reads_nothing: AtomicBool::new(false),
@@ -242,6 +280,9 @@ impl Registry {
         if reads_only != state.reads_only.load(Ordering::Relaxed) {
             state.reads_only.store(reads_only, Ordering::Relaxed);
         }
+        if state.reads_from.load(Ordering::Relaxed) != WHERE_IT_BEGAN {
+            state.reads_from.store(WHERE_IT_BEGAN, Ordering::Relaxed);
+        }
         if (how == Begin::ByStatement) != state.by_statement.load(Ordering::Relaxed) {
             state.by_statement.store(how == Begin::ByStatement, Ordering::Relaxed);
         }
@@ -275,6 +316,32 @@ impl Registry {
         state.pending.store(ts.get(), Ordering::SeqCst);
         state.active.store(ts.get(), Ordering::SeqCst);
         ts
+    }
+
+    /// The transaction, which reads by statement, reads nothing until [`Registry::read_again`]. Meanwhile no version
+    /// is kept for it but what it has locked. Tables and ids stay as they do for one that began when it did.
+    pub fn read_nothing_for_now(&self, slot: Slot) {
+        self.slots[slot.index()].reads_from.store(NOWHERE, Ordering::SeqCst);
+    }
+
+    /// The transaction, which reads by statement and nothing for now, reads at the new timestamp or later.
+    pub fn read_again(&self, slot: Slot) -> Timestamp {
+        let reads_from = &self.slots[slot.index()].reads_from;
+        // A look at the slots between the draw and the announcement has to be
+        // repeated later, as when a transaction begins.
+        if !is_removed(Control::ReadsAgain) {
+            reads_from.store(ENTERING, Ordering::SeqCst);
+        }
+        let ts = self.draw(slot);
+        reads_from.store(ts.get(), Ordering::SeqCst);
+        ts
+    }
+
+    /// The transaction, which may have read anywhere from some time before `ts` on, reads at `ts` only from now on.
+    pub fn read_at(&self, slot: Slot, ts: Timestamp) {
+        let state = &self.slots[slot.index()];
+        state.reads_from.store(ts.get(), Ordering::SeqCst);
+        state.by_statement.store(false, Ordering::SeqCst);
     }
 
     /// The transaction reads no more: nothing is kept for it but what it has locked. It may
@@ -622,10 +689,15 @@ impl Registry {
         fence(Ordering::SeqCst);
         self.slots_used().iter().enumerate().filter_map(|(n, state)| {
             let active = state.active.load(Ordering::SeqCst);
+            let reading = state.reading(active);
             (active > ENTERING_SAFELY).then(|| Open {
                 slot: Slot::from_index(n),
                 reads_at: Timestamp::from_raw(active),
-                by_statement: state.by_statement.load(Ordering::Relaxed),
+                keeps: match reading {
+                    Reading::At(from) | Reading::From(from) => Some(Timestamp::from_raw(from)),
+                    Reading::Entering | Reading::Nothing => None,
+                },
+                by_statement: matches!(reading, Reading::From(_)),
                 reads_nothing: state.reads_nothing.load(Ordering::Relaxed),
                 uses_newer_tables: state.uses_newer_tables.load(Ordering::Relaxed),
             })

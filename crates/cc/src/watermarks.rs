@@ -12,7 +12,8 @@ use smallvec::SmallVec;
 use crate::clock::{Clock, MARGIN};
 use crate::epoch::RunningSet;
 use crate::registry::{
-    COMMITTING, CommitsUnderWay, ENTERING, ENTERING_SAFELY, FREE, IDLE, MOVING, Registry, Slot, SlotState,
+    COMMITTING, CommitsUnderWay, ENTERING, ENTERING_SAFELY, FREE, IDLE, MOVING, Reading, Registry, Slot,
+    SlotState,
 };
 
 /// How many times all slots are scanned to find the running transactions. A
@@ -253,6 +254,7 @@ impl Registry {
         let below = Timestamp::from_raw(horizon.get().saturating_sub(1));
         let mut set = RunningSet {
             points: SmallVec::new(),
+            began: SmallVec::new(),
             open_from: Timestamp::MAX,
             newer_from: Timestamp::MAX,
             horizon: below,
@@ -276,11 +278,19 @@ impl Registry {
                 ENTERING | ENTERING_SAFELY => return None,
                 active => Timestamp::from_raw(active),
             };
-            if !state.reads_nothing.load(Ordering::SeqCst) {
-                set.points.push(active);
-                if state.by_statement.load(Ordering::Relaxed) {
-                    set.open_from = set.open_from.min(active);
+            let from = match state.reading(active.get()) {
+                Reading::Entering => return None,
+                Reading::Nothing => None,
+                Reading::At(from) => Some(Timestamp::from_raw(from)),
+                Reading::From(from) => {
+                    let from = Timestamp::from_raw(from);
+                    set.open_from = set.open_from.min(from);
+                    Some(from)
                 }
+            };
+            set.points.extend(from);
+            if from != Some(active) && !state.reads_nothing.load(Ordering::SeqCst) {
+                set.began.push(active);
             }
             if state.may_use_newer_tables() {
                 set.newer_from = set.newer_from.min(active);

@@ -130,6 +130,42 @@ fn one_that_reads_no_more_holds_up_nothing() {
     }
 }
 
+/// Between two statements it keeps ids and tables, but no versions.
+#[test]
+fn one_that_reads_nothing_for_now_keeps_ids_and_tables_only() {
+    let registry = registry(ClockSource::SharedCounter);
+    let set = || {
+        (0..100).for_each(|_| _ = registry.now());
+        registry.running_set().expect("nobody is just beginning")
+    };
+    let (slot, began) = registry.begin(Begin::ByStatement).expect("a slot");
+    let end = registry.now();
+    assert!(set().may_see(began, end));
+    let keeps = || registry.open().map(|open| (open.keeps, open.by_statement)).collect::<Vec<_>>();
+    assert_eq!(keeps(), [(Some(began), true)]);
+    registry.read_nothing_for_now(slot);
+    let pause = set();
+    assert!(!pause.may_see(began, end) && pause.may_use_table(began, began), "{pause:?}");
+    assert_eq!(keeps(), [(None, false)]);
+    registry.refresh_watermark(Duration::ZERO);
+    assert!(registry.watermark() <= began && registry.writers_watermark() <= began);
+    let again = registry.read_again(slot);
+    let (before, after) = (registry.now(), set());
+    assert!(!after.may_see(began, end) && after.may_see(again, before) && after.may_see(before, before));
+    assert_eq!(keeps(), [(Some(again), true)]);
+    let snapshot = registry.draw(slot);
+    registry.read_at(slot, snapshot);
+    let (next, later) = (Timestamp::from_raw(snapshot.get() + 1), registry.now());
+    let last = set();
+    assert!(last.may_see(snapshot, next) && !last.may_see(again, snapshot), "{last:?}");
+    assert!(!last.may_see(next, later), "{last:?}");
+    assert!(last.may_use_table(began, began), "{last:?}");
+    registry.release(slot);
+    let (slot, ts) = registry.begin(Begin::ByStatement).expect("a slot");
+    assert_eq!(keeps(), [(Some(ts), true)], "the next one in the slot reads where it begins");
+    registry.release(slot);
+}
+
 #[test]
 fn slots_run_out_and_are_reused() {
     let registry = registry(ClockSource::SharedCounter);

@@ -312,6 +312,9 @@ impl Open {
             return Ok(());
         };
         let (key, run) = stage.mood.keys(stage.hot, stage.random);
+        if key % 3 == 0 {
+            self.txn.end_statement();
+        }
         let writes = self.is_writer();
         let is_older = |read: &mut Selection| self.may_precede(read.at);
         if let Some(read) = stage.wanted.take_if(is_older).filter(|read| stage.versions.has(&read.table)) {

@@ -204,6 +204,12 @@ impl Block {
         self.state.store(next as u8, Ordering::Release);
     }
 
+    /// The same if the block is in this state; false if another thread has been first.
+    pub fn try_become(&self, now: BlockState, next: BlockState) -> bool {
+        assert!(now.may_become(next), "a block goes from {now:?} to {next:?}");
+        self.state.compare_exchange(now as u8, next as u8, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
     pub fn open(&self, table: TableId, opened_at: u64, recycles: bool, shape: Shape, bytes: u32) {
         self.bytes.store(bytes, Ordering::Relaxed);
         self.stride.store(shape.stride, Ordering::Release);

@@ -166,10 +166,10 @@ impl Store {
     /// [`StoreError::Medium`].
     pub fn freeze(&self, block: BlockRef) -> Result<bool, StoreError> {
         let Some((chunk, found)) = self.alive(block) else { return Ok(false) };
-        if found.state() != BlockState::Sealed {
+        // The block may have been chosen by several threads.
+        if !found.try_become(BlockState::Sealed, BlockState::Frozen) {
             return Ok(false);
         }
-        found.become_(BlockState::Frozen);
         emit(BlockEvent::Frozen, block, found.table());
         if !found.is_frozen_on_medium() {
             self.write_header(block)?;
@@ -280,14 +280,11 @@ impl Store {
         copies: Option<SyncPoint>,
         keep: Option<KeepLinks<'_>>,
     ) -> Result<Result<Option<Tile>, Refused>, StoreError> {
-        let may_go = |block: &Block| match block.state() {
-            BlockState::Frozen => true,
-            BlockState::Sealed => block.recycles(),
-            _ => false,
-        };
-        let Some((chunk, found)) = self.alive(block).filter(|(_, block)| may_go(block)) else {
+        let Some((chunk, found)) = self.alive(block) else { return Ok(Err(Refused::NotFrozen)) };
+        let state = found.state();
+        if !(state == BlockState::Frozen || state == BlockState::Sealed && found.recycles()) {
             return Ok(Err(Refused::NotFrozen));
-        };
+        }
         // Nobody begins to read meanwhile.
         let held = self.holds.look();
         if held.covers(block) {
@@ -308,7 +305,9 @@ impl Store {
         if self.kept.has(block.id, found.generation().wrapping_add(1)) {
             return Ok(Err(Refused::GenerationsUsedUp));
         }
-        found.become_(BlockState::Released);
+        if !found.try_become(state, BlockState::Released) {
+            return Ok(Err(Refused::NotFrozen));
+        }
         let tile = match keep.filter(|_| !is_removed(Control::TilesKept)) {
             Some(keep) => {
                 if keep.joins {

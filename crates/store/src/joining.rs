@@ -82,19 +82,28 @@ impl Store {
         // Older links may lead to what is no longer there.
         while let Some(link) = next.filter(|_| oldest < end) {
             end = link.begin_ts;
-            next = match self.released(link) {
-                None => None,
-                Some(Some(passed)) => {
-                    self.kept.pass(passed);
-                    self.kept.link(passed)
-                }
-                Some(None) => {
-                    let (_, _, block, slot) = self.locate(link.address);
-                    let found = block.tile.link(slot);
-                    block.tile.replace_link(slot, None);
-                    found
-                }
-            };
+            next = self.take_older(link);
+        }
+    }
+
+    /// Removes the link of the version that `link` leads to, and returns it. The version's block may be released
+    /// meanwhile, and used again.
+    fn take_older(&self, link: Link) -> Option<Link> {
+        loop {
+            if let Some(passed) = self.released(link)? {
+                self.kept.pass(passed);
+                return self.kept.link(passed);
+            }
+            let Some((block, place)) = self.place_now(link) else { continue };
+            let slot = place.within / block.stride();
+            let found = block.tile.link(slot);
+            if block.generation() != link.generation {
+                continue;
+            }
+            // Each version has one successor, so no other version has this link, whatever the block is used for by now.
+            if found.is_none_or(|found| block.tile.take_link(slot, found)) {
+                return found;
+            }
         }
     }
 

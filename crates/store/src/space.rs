@@ -94,7 +94,9 @@ pub struct Reader {
     pub at: Timestamp,
     /// and perhaps at any later one.
     pub by_statement: bool,
-    /// It may use tables that were created after that.
+    /// It may use tables that existed when it began,
+    pub began: Timestamp,
+    /// and perhaps those that were created after that.
     pub uses_newer_tables: bool,
 }
 
@@ -110,7 +112,8 @@ pub struct DroppedTable {
 impl DroppedTable {
     /// Whether a transaction may use it (I-37).
     fn is_used_by(&self, reader: &Reader) -> bool {
-        self.period.has(reader.at) || reader.uses_newer_tables && reader.at <= self.period.until
+        let Reader { at, began, uses_newer_tables, .. } = *reader;
+        self.period.has(at) || self.period.has(began) || uses_newer_tables && began <= self.period.until
     }
 }
 

@@ -1,9 +1,14 @@
 //! Blocks are emptied, freed and reused while other threads read them.
 
+use std::sync::Arc;
+
 use pantile::Isolation;
 use pantile_base::sync::model::explore;
-use pantile_base::sync::plain_access;
+use pantile_base::sync::{plain_access, thread};
+use pantile_base::{TableId, Timestamp, TupleId};
 use pantile_interleavings::Model;
+use pantile_media::{DramMedium, MapOptions, Medium};
+use pantile_store::{BlockRef, ContentFlags, NewContent, Store, StoreOptions, Urgency};
 
 use crate::support::{Small, at, get, join, version};
 
@@ -11,6 +16,8 @@ pub const MODELS: &[Model] = &[
     Model { name: "free_against_walk", rounds: 300, scale: 11, run: free_against_walk },
     Model { name: "free_against_borrowed_row", rounds: 200, scale: 11, run: free_against_borrowed_row },
     Model { name: "free_against_statements", rounds: 400, scale: 11, run: free_against_statements },
+    Model { name: "free_against_pauses", rounds: 400, scale: 11, run: free_against_pauses },
+    Model { name: "freeze_against_freeze", rounds: 1_000, scale: 10, run: freeze_against_freeze },
     Model { name: "unlink_against_walk", rounds: 200, scale: 11, run: unlink_against_walk },
     Model { name: "relocate_against_writer_and_reader", rounds: 1_500, scale: 10, run: relocate },
     Model { name: "queues_are_taken_over", rounds: 200, scale: 11, run: queues_are_taken_over },
@@ -96,6 +103,70 @@ fn free_against_statements() {
         join([reading]);
     });
     small.check(&[(1, 8), (2, 8)]);
+}
+
+/// The same from each statement on, where nothing is kept between them.
+fn free_against_pauses() {
+    let small = Small::new(2);
+    small.put_later(&[1, 2], 1);
+    let mut reader = small.db.begin_with(at(Isolation::ReadCommitted)).expect("begin");
+    (2..4).for_each(|n| small.put_later(&[1], n));
+    explore(|| {
+        let reading = small.spawn(move |small| {
+            let mut before = Some(0);
+            for _ in 0..3 {
+                reader.end_statement();
+                let row = reader.get(&small.table, &[1u64.into()]).expect("get").expect("a row");
+                let seen = version(&row);
+                (0..10).for_each(|_| plain_access());
+                assert_eq!(version(&row), seen);
+                assert!(Some(seen) >= before, "version {seen} after {before:?}");
+                before = get(&reader, &small.table, 1).expect("get");
+                assert!(before >= Some(seen), "version {before:?} after {seen}");
+            }
+        });
+        (4..6).for_each(|n| small.put_later(&[1], n));
+        small.collect(ENOUGH);
+        (6..9).for_each(|n| small.put_later(&[1, 2], n));
+        join([reading]);
+    });
+    small.check(&[(1, 8), (2, 8)]);
+}
+
+/// Found by a reader: several writers that find no room choose the same blocks. One of them freezes a block,
+/// and one releases it.
+fn freeze_against_freeze() {
+    let medium = DramMedium::new(MapOptions { reserve_bytes: 1 << 26, max_bytes: None }).expect("memory");
+    let options = StoreOptions { block_slots: 2, boot: 1, ..StoreOptions::default() };
+    let store = Arc::new(Store::open(medium as Arc<dyn Medium>, options, 1).expect("open"));
+    let ts = Timestamp::from_raw;
+    let rows = (0..2).map(|tuple| NewContent {
+        table: TableId(20),
+        tuple: TupleId(tuple),
+        flags: ContentFlags::ROW,
+        layout: 0,
+        since: None,
+        timestamp: ts(1_000),
+        transaction_contents: 2,
+        row: b"some row",
+    });
+    let mut addresses = Vec::new();
+    let appended = store.append(0, Urgency::Write, rows, || ts(1_000), &mut addresses).expect("room");
+    appended.persist().expect("durable");
+    addresses.iter().for_each(|address| _ = store.supersede(*address, ts(2_000)));
+    let block = store.block_of(addresses[0]).expect("in use");
+    explore(|| {
+        let both = |run: fn(&Store, BlockRef) -> bool| {
+            let threads = [(); 2].map(|()| {
+                let store = Arc::clone(&store);
+                thread::spawn(move || u32::from(run(&store, block)))
+            });
+            threads.into_iter().map(|thread| thread.join().expect("no panic")).sum::<u32>()
+        };
+        assert_eq!(both(|store, block| store.freeze(block).expect("freeze")), 1);
+        store.record_state(store.sample(ts(2_000)), &[]).expect("record");
+        assert_eq!(both(|store, block| store.release(block, None, None).expect("release").is_ok()), 1);
+    });
 }
 
 /// I-13 (T13): chains lead through freed blocks, by their kept tiles and the

@@ -20,6 +20,7 @@ pub const MODELS: &[Model] = &[
         scale: 8,
         run: statements_against_running_set,
     },
+    Model { name: "pauses_against_running_set", rounds: 4_000, scale: 8, run: pauses_against_running_set },
     Model {
         name: "safe_snapshots_against_writers",
         rounds: 4_000,
@@ -67,6 +68,10 @@ impl<T> Notes<T> {
 
     fn add(&self, note: T) {
         self.0.lock().expect("no panic").push(note);
+    }
+
+    fn len(&self) -> usize {
+        self.0.lock().expect("no panic").len()
     }
 
     fn each(&self, look: impl FnMut(&T)) {
@@ -215,6 +220,43 @@ fn statements_against_running_set() {
         reader.join().expect("no panic");
     });
     check_sets(sets.take(), &reads.take());
+}
+
+/// Between its statements it reads nowhere, and from each of them on as if it began there. In the end it reads at one
+/// moment. Tables that were there when it began are kept for it all the time.
+fn pauses_against_running_set() {
+    let registry = registry();
+    let (slot, began) = registry.begin(Begin::ByStatement).expect("a slot");
+    let (reads, sets) = (Notes::new(), Notes::new());
+    explore(|| {
+        let reader = {
+            let (registry, reads) = (Arc::clone(&registry), reads.clone());
+            thread::spawn(move || {
+                for _ in 0..2 {
+                    registry.read_nothing_for_now(slot);
+                    reads.add((Begin::ByStatement, registry.read_again(slot)));
+                    reads.add((Begin::ByStatement, registry.draw(slot)));
+                }
+                let snapshot = registry.draw(slot);
+                registry.read_at(slot, snapshot);
+                reads.add((Begin::ByStatement, snapshot));
+                snapshot
+            })
+        };
+        for _ in 0..4 {
+            registry.running_set().into_iter().for_each(|set| sets.add((set, reads.len())));
+        }
+        let snapshot = reader.join().expect("no panic");
+        // What follows is later by any clock.
+        (0..100).for_each(|_| _ = registry.now());
+        let last = registry.running_set().expect("nobody is just beginning");
+        assert!(!last.may_see(began, snapshot), "{last:?}");
+    });
+    let reads = reads.take();
+    for (set, before) in sets.take() {
+        assert!(set.may_use_table(began, began), "{set:?} does not cover its tables");
+        check_sets(vec![set], &reads[before..]);
+    }
 }
 
 /// No transaction publishes at or below a safe snapshot that was handed out,

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use pantile_base::Timestamp;
 use pantile_base::limits::TRANSACTION_SLOTS;
-use pantile_cc::{Open, Slot};
+use pantile_cc::{Clock, Open, Slot};
 use pantile_store::{Held, Reader};
 
 use crate::engine::core::Core;
 use crate::engine::holders::{Holder, Purpose};
-use crate::engine::still_open::{age, describe};
+use crate::engine::still_open::describe;
 use crate::types::error::{Error, Holding, Result};
 use crate::types::running::{EndedBy, OnPinned, PinnedLimits, TransactionId};
 
@@ -101,11 +101,11 @@ impl Core {
         let known = |open: Open| self.holder_of(&open).map(|holder| (open, holder));
         let mut open: Vec<_> = self.registry.open().filter_map(known).collect();
         open.sort_by_key(|(open, _)| open.reads_at);
-        // What reads no more is above everything.
-        let at = |open: &Open| if open.reads_nothing { Timestamp::MAX } else { open.reads_at };
+        // What reads nothing is above everything.
         let reader = |open: &Open| Reader {
-            at: at(open),
+            at: open.keeps.unwrap_or(Timestamp::MAX),
             by_statement: open.by_statement,
+            began: if open.reads_nothing { Timestamp::MAX } else { open.reads_at },
             uses_newer_tables: open.uses_newer_tables,
         };
         let readers: Vec<_> = open.iter().map(|(open, _)| reader(open)).collect();
@@ -153,7 +153,9 @@ impl Core {
         if held.bytes == 0 && held.dram == 0 || is_settled(holder) {
             return;
         }
-        let age = age(open, self.registry.now());
+        // Of what reads nothing, only ids are old.
+        let since = open.keeps.unwrap_or(open.reads_at).tick();
+        let age = Clock::duration(self.registry.now().tick().saturating_sub(since));
         let too_old = limits.age.filter(|(limit, _)| age >= *limit);
         let too_large = limits.bytes.filter(|(limit, _)| held.bytes >= *limit);
         let too_old = too_old.map(|(limit, then)| (EndedBy::Age(limit), then));

@@ -116,7 +116,7 @@ impl Core {
             // The watermark may be old although nobody has run for long.
             let now = self.registry.now().tick();
             let is_long = |open: Open| {
-                !open.reads_nothing && Clock::duration(now.saturating_sub(open.reads_at.tick())) >= LONG
+                open.keeps.is_some_and(|from| Clock::duration(now.saturating_sub(from.tick())) >= LONG)
             };
             self.stage.clear(is_little && self.registry.open().any(is_long));
         }

@@ -49,7 +49,8 @@ pub struct Cursor {
     table: Table,
     index: Option<Arc<IndexInner>>,
     steps: Steps,
-    of: TransactionId,
+    /// The transaction and the statement that it is of.
+    of: (TransactionId, u64),
     row: Option<TupleId>,
     /// Of an index that may be written to.
     moved: Option<Moved>,
@@ -76,7 +77,18 @@ impl Transaction {
         let steps = self.steps(&table.inner, index.map(|i| &**i), range, FIRST_BATCH)?;
         self.has_cursors.set(true);
         let moved = self.tell_moves(&table.inner, index);
-        Ok(Cursor { table: table.clone(), index: index.cloned(), steps, of: self.id(), row: None, moved })
+        Ok(Cursor {
+            table: table.clone(),
+            index: index.cloned(),
+            steps,
+            of: self.statement_id(),
+            row: None,
+            moved,
+        })
+    }
+
+    fn statement_id(&self) -> (TransactionId, u64) {
+        (self.id(), self.statements)
     }
 
     fn tell_moves(&self, table: &TableInner, index: Option<&Arc<IndexInner>>) -> Option<Moved> {
@@ -89,8 +101,8 @@ impl Cursor {
     /// The next row, as the transaction sees it.
     ///
     /// # Errors
-    /// As [`Transaction::get`], and [`Error::UnknownCursor`] if another
-    /// transaction has made the cursor.
+    /// As [`Transaction::get`], and [`Error::UnknownCursor`] if another transaction has made the cursor, or
+    /// another statement ([`Transaction::end_statement`]).
     pub fn next<'c>(&'c mut self, txn: &'c Transaction) -> Result<Option<Row<'c>>> {
         self.check(txn)?;
         self.note_moved();
@@ -223,7 +235,7 @@ impl Cursor {
             self.moved = txn.tell_moves(&self.table.inner, self.index.as_ref());
         }
         // Now only: what it reads with is the transaction's own moment and notes.
-        self.of = txn.id();
+        self.of = txn.statement_id();
         txn.has_cursors.set(true);
         Ok(())
     }
@@ -250,7 +262,7 @@ impl Cursor {
 
     fn check(&self, txn: &Transaction) -> Result<()> {
         // Transactions of two databases may have one id.
-        let is_own = txn.id() == self.of && txn.core.tables.is_of_this(&self.table.inner);
+        let is_own = txn.statement_id() == self.of && txn.core.tables.is_of_this(&self.table.inner);
         if is_own { Ok(()) } else { Err(Error::UnknownCursor) }
     }
 }

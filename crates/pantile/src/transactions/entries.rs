@@ -349,6 +349,10 @@ impl Transaction {
                 continue;
             }
             let holds = has(seen);
+            if !holds && matches!(seen, Seen::Row(_)) {
+                // Its entry is stale, or the row is damaged.
+                self.verify_version(newest, Timestamp::MAX)?;
+            }
             if !holds
                 && self.isolation == Isolation::Snapshot
                 && has(self.version_at(table, newest, self.ts).0)

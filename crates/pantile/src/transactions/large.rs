@@ -75,6 +75,8 @@ impl Transaction {
 
 impl OutOfLine for Transaction {
     fn piece(&self, of: TableId, id: u64, piece: usize, at: Timestamp) -> Result<&[u8]> {
+        // Its statement may have ended: the row is locked then, but not what lies out of line.
+        self.go_on_reading();
         let table = self.tables_of_pieces.get(pieces::of(of), || self.core.tables.pieces_of(of));
         let mut words = Key::default();
         words.set_values(table.schema(), &table.schema().primary_key, &key(id, piece))?;

@@ -548,6 +548,18 @@ impl Transaction {
         self.core.store_error(self.core.store.rotten(newest))
     }
 
+    /// Looks at the checksum of a row that has not the key by which it was found. Its entry is stale, as is usual, or
+    /// the row is damaged, and must not look as if it were not there.
+    #[cold]
+    pub(super) fn verify_other_key(&self, table: &TableInner, tuple: TupleId, at: Timestamp) -> Result<()> {
+        if self.own_version(table, tuple).is_some() {
+            return Ok(());
+        }
+        let _pin = self.core.registry.pin(self.slot);
+        let anchor = Anchor::load(table.anchor(tuple));
+        if anchor.is_dead() { Ok(()) } else { self.verify_version(anchor.newest(), at) }
+    }
+
     /// Looks at the checksums of what [`Transaction::version_at`] reads.
     #[cold]
     pub(super) fn verify_version(&self, newest: Address, at: Timestamp) -> Result<()> {

@@ -36,19 +36,65 @@ impl Transaction {
     /// # Ok::<(), Error>(())
     /// ```
     pub fn begin_statement(&mut self) {
-        if self.isolation == Isolation::ReadCommitted && !self.safe && self.under.is_none() {
-            self.statement_at = Some(self.core.registry.draw(self.slot));
+        if self.reads_by_statement() {
+            self.statement_at = None;
+            self.statement_at = Some(self.statement_read_committed());
         }
+    }
+
+    /// Ends a statement of a read-committed transaction: until the transaction reads again, nothing is kept for it
+    /// but the rows that it has locked.
+    ///
+    /// Otherwise all versions are kept that were visible since the transaction began. So call this where the
+    /// transaction may stay open for some time, as between the statements of a client. Cursors of the statement
+    /// return [`Error::UnknownCursor`](crate::Error::UnknownCursor) from now on, and [`Cursor::turn`](crate::Cursor::turn)
+    /// lets them go on. In a transaction that only reads, a [`RowId`](crate::RowId) means nothing afterwards.
+    ///
+    /// After [`Transaction::take_snapshot`] only the snapshot is kept from now on. At other levels the call does
+    /// nothing.
+    ///
+    /// ```
+    /// # use pantile::*;
+    /// # let db = Options::new().medium(MediumKind::Dram).open("unused")?;
+    /// # let t = db.create_table(TableDef::new("t").column("id", Type::U64).primary_key(["id"]))?;
+    /// let mut client = db.begin_with(TransactionOptions::new().isolation(Isolation::ReadCommitted))?;
+    /// client.insert(&t, &[1u64.into()])?;
+    /// client.end_statement();
+    /// // Whatever is updated while the client thinks can be reclaimed.
+    /// assert_eq!(db.transactions()[0].held_bytes, 0);
+    /// client.commit()?;
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn end_statement(&mut self) {
+        if self.reads_by_statement() {
+            self.statement_at = None;
+            if self.is_reading.replace(false) {
+                self.statements += 1;
+                self.core.registry.read_nothing_for_now(self.slot);
+            }
+        } else if std::mem::take(&mut self.reads_wider) {
+            self.statements += 1;
+            self.core.registry.read_at(self.slot, self.ts);
+        }
+    }
+
+    fn reads_by_statement(&self) -> bool {
+        self.isolation == Isolation::ReadCommitted && !self.safe && self.under.is_none()
     }
 
     /// Turns a read-committed transaction into one at snapshot isolation, with a snapshot of this
     /// moment.
     ///
     /// What it has locked and written before stays. So a transaction can lock rows first, wait for
-    /// the locks, and take its snapshot afterwards. At other levels the call does nothing.
+    /// the locks, and take its snapshot afterwards. Cursors go on to read what they read before, up to
+    /// [`Transaction::end_statement`]. At other levels the call does nothing.
     pub fn take_snapshot(&mut self) {
-        if self.isolation == Isolation::ReadCommitted && !self.safe && self.under.is_none() {
-            self.ts = self.core.registry.draw(self.slot);
+        if self.reads_by_statement() {
+            self.statement_at = None;
+            // What it has locked may have been committed by a core whose clock is ahead.
+            self.core.registry.await_passed(self.newest_base());
+            self.ts = self.statement_read_committed();
+            self.reads_wider = true;
             self.isolation = Isolation::Snapshot;
             // They are newer than the transaction, but not than its snapshot.
             self.core.registry.use_newer_tables(self.slot);
@@ -113,6 +159,19 @@ impl Transaction {
     /// Where a statement at read committed reads.
     #[inline]
     pub(super) fn statement_read_committed(&self) -> Timestamp {
-        self.statement_at.unwrap_or_else(|| self.core.registry.draw(self.slot))
+        match self.statement_at {
+            Some(at) => at,
+            None => self.go_on_reading().unwrap_or_else(|| self.core.registry.draw(self.slot)),
+        }
+    }
+
+    /// Lets versions be kept from this moment on, if none have been since its last statement ended.
+    #[inline]
+    pub(super) fn go_on_reading(&self) -> Option<Timestamp> {
+        (!self.is_reading.replace(true)).then(|| self.core.registry.read_again(self.slot))
     }
 }
+
+#[cfg(test)]
+#[path = "statement_test.rs"]
+mod tests;

@@ -365,7 +365,8 @@ impl Steps {
         txn.check_ended()?;
         Ok(match txn.read_tuple(table, tuple, self.at)? {
             Seen::Row(row) if self.leads_to(index, tuple, &row) => Some(row),
-            _ => None,
+            Seen::Row(_) => txn.verify_other_key(table, tuple, self.at).map(|()| None)?,
+            Seen::Absent | Seen::Gone => None,
         })
     }
 

@@ -87,6 +87,12 @@ pub struct Transaction {
     pub(super) began: Timestamp,
     /// Where its statement reads, at read committed.
     pub(super) statement_at: Option<Timestamp>,
+    /// At read committed: versions are kept for it, because it may have read since its last statement ended.
+    pub(super) is_reading: Cell<bool>,
+    /// It reads at its snapshot, and its cursors may read what it has read before (`take_snapshot`).
+    pub(super) reads_wider: bool,
+    /// How many of its statements have ended, with their cursors.
+    pub(super) statements: u64,
     /// Ends its waits.
     pub(super) stop: Option<Stop>,
     pub(super) isolation: Isolation,
@@ -233,6 +239,9 @@ impl Transaction {
             gathered: None,
             must_move: Cell::new(false),
             is_known: Cell::new(false),
+            is_reading: Cell::new(true),
+            reads_wider: false,
+            statements: 0,
             policy: options.conflict.unwrap_or(core.options.conflict),
             buffers: InUse(Some(buffers)),
             permit: Some(permit),

@@ -5,7 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use pantile::lab::{SimulatedTime, medium_of};
-use pantile::{Database, Error, GcOptions, MediumKind, Options, Table, TableDef, Type};
+use pantile::{
+    Database, Error, GcOptions, Isolation, MediumKind, Options, Range, Table, TableDef, TransactionOptions,
+    Type,
+};
 use pantile_media::unshared::Unshared;
 use pantile_testkit::{SaysDone, fails};
 
@@ -117,7 +120,7 @@ fn a_damaged_header_is_no_absent_row() {
         let key = [500u64.into()];
         let txn = db.begin_read().expect("begin");
         fails!(txn.get(&t, &key), Error::Damaged { .. }, "table");
-        assert!(txn.scan(&t, pantile::Range::all()).expect("scan").any(|row| row.is_err()));
+        assert!(txn.scan(&t, Range::all()).expect("scan").any(|row| row.is_err()));
         drop(txn);
         let insert = db.run(|txn| txn.insert(&t, &[500u64.into(), "again".into()]));
         fails!(insert, Error::Damaged { .. }, "table");
@@ -152,7 +155,7 @@ fn no_version_is_made_from_a_damaged_row() {
     is_found(db.run(|txn| txn.update_many(&t, &[(key, change)]).map(drop)));
     is_found(db.run(|txn| txn.get_for_update(&t, &key).map(drop)));
     is_found(db.run(|txn| {
-        let mut cursor = txn.cursor(&t, pantile::Range::all())?;
+        let mut cursor = txn.cursor(&t, Range::all())?;
         while cursor.next_for_update(txn, false)?.is_some() {}
         Ok(())
     }));
@@ -200,12 +203,64 @@ fn a_row_that_replaces_a_damaged_one_is_in_every_index() {
     let by_c = t.index("by_c").expect("index");
     let txn = db.begin_read().expect("begin");
     for id in 0..2 {
-        let found = txn.scan_index(&by_c, pantile::Range::prefix(&[c(id + 10).into()])).expect("scan");
+        let found = txn.scan_index(&by_c, Range::prefix(&[c(id + 10).into()])).expect("scan");
         let ids: Vec<u64> = found.map(|row| row.expect("a row").get("id").expect("an id")).collect();
         assert_eq!(ids, [id]);
     }
     drop(txn);
     db.run(|txn| txn.delete(&t, &[0u64.into()])).expect("it is whole again");
+}
+
+/// A row whose key in an index is damaged is not left out by what goes along the index, and its key is not free.
+#[test]
+fn a_row_with_a_damaged_key_is_not_left_out() {
+    let def = TableDef::new("t").column("id", Type::U64).column("c", Type::U64).primary_key(["id"]);
+    for index in [pantile::IndexDef::new("by_c", ["c"]), pantile::IndexDef::new("by_c", ["c"]).unique()] {
+        let is_unique = index.unique;
+        let db = Options::new().medium(MediumKind::Dram).open("unused").expect("open");
+        let t = db.create_table(def.clone().index(index)).expect("create");
+        let c = |id: u64| 0x6c65_7070_6120_6e00 + id;
+        (0..9).for_each(|id| db.run(|txn| txn.insert(&t, &[id.into(), c(id).into()])).expect("insert"));
+        // Stale entries are no damage.
+        db.run(|txn| txn.update(&t, &[7u64.into()], &[("c", c(20).into())])).expect("update");
+        let before = db.begin_with(TransactionOptions::new().isolation(Isolation::Snapshot)).expect("begin");
+        db.run(|txn| txn.update(&t, &[8u64.into()], &[("c", c(30).into())])).expect("update");
+        let by_c = t.index("by_c").expect("index");
+        for isolation in [Isolation::Serializable, Isolation::Snapshot, Isolation::ReadCommitted] {
+            for read_only in [false, true] {
+                let options = TransactionOptions::new().isolation(isolation).read_only(read_only);
+                let txn = db.begin_with(options).expect("begin");
+                assert_eq!(
+                    txn.scan_index(&by_c, Range::all()).expect("scan").filter(|r| r.is_ok()).count(),
+                    9
+                );
+            }
+        }
+        rot(&db, &c(4).to_le_bytes(), 1, 99);
+        for isolation in [Isolation::Serializable, Isolation::Snapshot, Isolation::ReadCommitted] {
+            for read_only in [false, true] {
+                let options = TransactionOptions::new().isolation(isolation).read_only(read_only);
+                let mut txn = db.begin_with(options).expect("begin");
+                fails!(txn.get_by_index(&by_c, &[c(4).into()]).map(drop), Error::Damaged { .. }, "table");
+                let found: Vec<_> = txn.scan_index(&by_c, Range::all()).expect("scan").collect();
+                assert_eq!(found.iter().filter(|row| row.is_err()).count(), 1, "{isolation:?}");
+                assert_eq!(found.len(), 9, "{isolation:?}");
+                drop(found);
+                let mut cursor = txn.index_cursor(&by_c, Range::prefix(&[c(4).into()])).expect("a cursor");
+                fails!(cursor.next(&txn).map(drop), Error::Damaged { .. }, "table");
+                if !read_only {
+                    let locked = cursor.next_for_update(&mut txn, false).map(drop);
+                    fails!(locked, Error::Damaged { .. }, "table");
+                    if is_unique {
+                        let insert = txn.insert(&t, &[50u64.into(), c(4).into()]);
+                        fails!(insert, Error::Damaged { .. }, "table");
+                    }
+                }
+            }
+        }
+        fails!(before.get_by_index(&by_c, &[c(4).into()]).map(drop), Error::Damaged { .. }, "table");
+        assert!(before.get_by_index(&by_c, &[c(8).into()]).expect("a row").is_some());
+    }
 }
 
 /// A value out of line is verified with the row that is read to be changed.

@@ -100,6 +100,79 @@ fn t6_rows_of_several_statements_are_held_at_once() {
     writer.check();
 }
 
+/// Between two statements nothing is kept, and from the next one on what that has borrowed.
+#[test]
+fn t6_rows_of_a_statement_after_a_pause() {
+    let db = open(options());
+    let rows = Rows::filled(&db, 0..160);
+    settle(&db);
+    let mut writer = Rows::new(&db);
+    let mut watch = Rows::named(&db, "watch");
+    watch.put(0..1);
+    for read_only in [false, true] {
+        let mut reader = db.begin_with(at(Isolation::ReadCommitted).read_only(read_only)).expect("begin");
+        let id = reader.id();
+        let held = || {
+            let running = db.transactions();
+            running.iter().find(|txn| txn.transaction.id == Some(id)).expect("it is listed").held_bytes
+        };
+        for statements in 0..3u64 {
+            churn(&mut writer, 2, |key| key % 4 == 0);
+            assert_eq!(held() > 0, statements == 0, "only before its first pause");
+            let was: Vec<_> = (0..160).step_by(7).map(|key| borrow(&reader, &rows, key)).collect();
+            let seen: Vec<_> = was.iter().map(|row| check_row(row).expect("a row")).collect();
+            assert!(seen.iter().all(|(key, version)| writer.expected[key] == *version));
+            churn(&mut writer, 5, |key| key % 4 == 0);
+            assert!(held() > 0, "what it may have borrowed");
+            let now: Vec<_> = was.iter().map(|row| check_row(row).expect("a row")).collect();
+            assert_eq!(now, seen, "statement {statements}");
+            drop(was);
+            reader.end_statement();
+            assert_eq!(held(), 0);
+            let reclaimed = db.stats().collector.blocks_reclaimed;
+            churn(&mut writer, 20, |key| key % 4 == 0);
+            collect_until(&db, "blocks go", |s| s.collector.blocks_reclaimed > reclaimed + 60);
+        }
+    }
+    writer.check();
+}
+
+/// A snapshot that is taken late keeps what it sees, and not what came and went after it.
+#[test]
+fn t6_rows_of_a_late_snapshot() {
+    let db = open(options());
+    let rows = Rows::filled(&db, 0..160);
+    settle(&db);
+    let mut writer = Rows::new(&db);
+    let mut watch = Rows::named(&db, "watch");
+    watch.put(0..1);
+    let mut reader = db.begin_with(at(Isolation::ReadCommitted)).expect("begin");
+    churn(&mut writer, 2, |key| key % 4 == 0);
+    let mut cursor = reader.cursor(&rows.table, pantile::Range::all()).expect("a cursor");
+    let first = check_row(&cursor.next(&reader).expect("no error").expect("a row")).expect("a row");
+    reader.take_snapshot();
+    let was: Vec<_> = (0..160).map(|key| (key, writer.expected[&key])).collect();
+    churn(&mut writer, 5, |key| key % 4 == 0);
+    // The cursor goes on where it was up to the end of the statement.
+    let second = check_row(&cursor.next(&reader).expect("no error").expect("a row")).expect("a row");
+    assert_eq!([first, second], was[..2]);
+    reader.end_statement();
+    assert!(matches!(cursor.next(&reader), Err(pantile::Error::UnknownCursor)));
+    for round in 0..3 {
+        let reclaimed = db.stats().collector.blocks_reclaimed;
+        churn(&mut writer, 20, |key| key % 4 == 0);
+        collect_until(&db, "blocks go", |s| s.collector.blocks_reclaimed > reclaimed + 60);
+        let seen = |key| check_row(&borrow(&reader, &rows, key)).expect("a row");
+        assert_eq!((0..160).map(seen).collect::<Vec<_>>(), was, "round {round}");
+        reader.end_statement();
+    }
+    cursor.turn(&reader, false).expect("it goes on at the snapshot");
+    let third = check_row(&cursor.next(&reader).expect("no error").expect("a row")).expect("a row");
+    assert_eq!(third, was[2]);
+    reader.commit().expect("committed");
+    writer.check();
+}
+
 /// A scan in progress holds one row after another.
 #[test]
 fn t6_a_scan_goes_on_over_blocks_that_come_and_go() {

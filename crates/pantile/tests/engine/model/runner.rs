@@ -156,6 +156,9 @@ impl Runner {
             _ if self.open.is_empty() => self.begin(),
             dice => {
                 let n = self.rng.index(self.open.len());
+                if dice % 3 == 0 {
+                    self.open[n].txn.end_statement();
+                }
                 // Reports stay open for a long time.
                 let ends = self.open[n].access == Access::ReadWrite || self.rng.percent(15);
                 match dice {
@@ -238,6 +241,9 @@ impl Runner {
         self.open.iter_mut().for_each(|o| o.alone = false);
         let new = if self.rng.percent(30) { self.whole_table() } else { self.random_query() };
         self.long[n].1.push(new);
+        if self.long[n].1.len().is_multiple_of(3) {
+            self.long[n].0.txn.end_statement();
+        }
         let (open, queries) = &self.long[n];
         for query in queries.iter().rev().take(12) {
             // An index that has been dropped since is not maintained.

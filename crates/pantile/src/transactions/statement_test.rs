@@ -1,0 +1,73 @@
+//! Statements and late snapshots where clocks differ, and what is kept between statements.
+
+use std::time::Duration;
+
+use pantile_cc::SimulatedTime;
+
+use crate::{Isolation, MediumKind, Options, Range, TableDef, TransactionOptions, Type, Value};
+
+fn at(isolation: Isolation) -> TransactionOptions {
+    TransactionOptions::new().isolation(isolation)
+}
+
+/// What it has locked may have been published by a core whose clock is ahead.
+#[test]
+fn a_late_snapshot_shows_what_it_has_locked() {
+    let skew = Duration::from_millis(1);
+    let time = SimulatedTime::with_skew(skew);
+    let db =
+        Options::new().medium(MediumKind::Dram).simulated_time(time.clone()).open("unused").expect("open");
+    let def = TableDef::new("t").column("id", Type::U8).column("n", Type::U64).primary_key(["id"]);
+    let table = db.create_table(def).expect("create");
+    let key = [1u8.into()];
+    db.run(|txn| txn.insert(&table, &[1u8.into(), 1u64.into()])).expect("insert");
+    time.run_ahead(skew);
+    let mut writer = db.begin_with(at(Isolation::Snapshot)).expect("begin");
+    assert!(writer.update(&table, &key, &[("n", 2u64.into())]).expect("update"));
+    let published = writer.make_visible().expect("it can commit");
+    time.run_ahead(Duration::ZERO);
+    let mut late = db.begin_with(at(Isolation::ReadCommitted)).expect("begin");
+    assert!(late.get_for_update(&table, &key).expect("a look-up").is_some());
+    late.take_snapshot();
+    let row = late.get(&table, &key).expect("a look-up").expect("the row");
+    assert_eq!(row.get::<u64>("n").expect("a number"), 2);
+    late.rollback();
+    writer.land(published).expect("committed");
+}
+
+/// A row that is locked by its place stays, and what lies out of line is kept from the moment on at which it is lent.
+#[test]
+fn a_value_out_of_line_that_is_lent_after_a_pause_is_kept() {
+    let db = Options::new().medium(MediumKind::Dram).open("unused").expect("open");
+    let def = TableDef::new("t").column("id", Type::U8).column("data", Type::Bytes(400_000));
+    let table = db.create_table(def.primary_key(["id"])).expect("create");
+    let long = |byte: u8| vec![byte; 200_000];
+    db.run(|txn| (0..10u8).try_for_each(|id| txn.insert(&table, &[id.into(), Value::Bytes(&long(id))])))
+        .expect("insert");
+    let mut txn = db.begin_with(at(Isolation::ReadCommitted)).expect("begin");
+    let place = {
+        let mut cursor = txn.cursor(&table, Range::all()).expect("a cursor");
+        cursor.next(&txn).expect("no error").expect("a row");
+        cursor.row_id().expect("its place")
+    };
+    txn.end_statement();
+    let row = txn.get_row_for_update(&table, place).expect("a look-up").expect("the row");
+    let change = |by: u8| {
+        db.run(|other| {
+            (1..10u8).try_for_each(|id| {
+                other.update(&table, &[id.into()], &[("data", Value::Bytes(&long(id + by)))]).map(drop)
+            })
+        })
+        .expect("update");
+    };
+    let held = || db.transactions()[0].held_bytes;
+    change(10);
+    assert_eq!(held(), 0, "the row is locked, and nothing else is kept");
+    let lent = row.pieces("data").expect("bytes").expect("not NULL").next().expect("one").expect("read");
+    change(20);
+    assert!(held() > 0, "what is lent is kept");
+    assert!(lent.iter().all(|byte| *byte == 0));
+    assert_eq!(row.get::<Vec<u8>>("data").expect("bytes"), long(0));
+    txn.end_statement();
+    assert_eq!(held(), 0);
+}
