@@ -215,7 +215,7 @@ fn a_row_that_replaces_a_damaged_one_is_in_every_index() {
 #[test]
 fn a_row_with_a_damaged_key_is_not_left_out() {
     let def = TableDef::new("t").column("id", Type::U64).column("c", Type::U64).primary_key(["id"]);
-    for index in [pantile::IndexDef::new("by_c", ["c"]), pantile::IndexDef::new("by_c", ["c"]).unique()] {
+    for index in [pantile::IndexDef::new("by_c", ["c"]), pantile::IndexDef::unique("by_c", ["c"])] {
         let is_unique = index.unique;
         let db = Options::new().medium(MediumKind::Dram).open("unused").expect("open");
         let t = db.create_table(def.clone().index(index)).expect("create");
