@@ -55,12 +55,12 @@ void ha_pantile::sample_keys()
   for (uint k= 0; k < table->s->keys; k++)
   {
     KEY &key= table->key_info[k];
-    for (uint parts= 1; parts <= key.user_defined_key_parts; parts++)
+    for (uint parts= 1; parts <= key.ext_key_parts; parts++)
     {
       ulong &result= key.rec_per_key[parts - 1];
-      const bool is_whole= parts == key.user_defined_key_parts;
+      const bool is_whole= parts == key.ext_key_parts;
       result= 1;
-      if (!reading.txn || (is_whole && (key.flags & HA_NOSAME)))
+      if (!reading.txn || (is_whole && ((key.flags & HA_NOSAME) || (key.ext_key_flags & HA_EXT_NOSAME))))
         continue;
       std::vector<pantile_value> found;
       std::vector<pantile_value> at;

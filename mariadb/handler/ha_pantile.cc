@@ -96,8 +96,15 @@ int ha_pantile::open_indexes()
   indexes.assign(shape.keys.size(), nullptr);
   for (uint k= 0; k < shape.keys.size(); k++)
     if (k != shape.primary)
-      if (int code= pantile_index_open(share->table, shape.keys[k].name.c_str(), &indexes[k]))
+    {
+      const char *name= shape.keys[k].name.c_str();
+      size_t parts= 0;
+      if (int code= pantile_index_open(share->table, name, &indexes[k]))
         return error(code, HA_ERR_TABLE_DEF_CHANGED);
+      if (int code= pantile_index_columns(share->table, name, &parts))
+        return error(code, HA_ERR_TABLE_DEF_CHANGED);
+      shape.keep_parts(table, k, parts);
+    }
   generation= share->generation;
   return 0;
 }

@@ -275,7 +275,7 @@ static int start(void *hton)
   pantile_hton->create= create_handler;
   pantile_hton->show_status= show_status;
   pantile_hton->drop_database= drop_database;
-  pantile_hton->flags= HTON_NO_FLAGS;
+  pantile_hton->flags= HTON_SUPPORTS_EXTENDED_KEYS;
   static const char *no_files[]= {NullS};
   pantile_hton->tablefile_extensions= no_files;
   pantile_hton->check_version= changed_since;

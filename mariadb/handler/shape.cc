@@ -122,6 +122,38 @@ static uint most_sort_bytes(const Field *field, const Stored_field &stored, uint
   return (uint) std::min<size_t>(padded_bytes(most_weights(field->charset(), bytes)) + 18 * levels(field->charset()), 65000);
 }
 
+static bool is_whole(const KEY_PART_INFO &part, const Field *field, const Stored_field &stored)
+{
+  return stored.kind != Stored_field::LARGE && part.length >= field->key_length();
+}
+
+/* Bytes that a column takes in a key at most, with its end. */
+static uint most_key_bytes(const Field *field, const Stored_field &stored)
+{
+  return stored.kind == Stored_field::VARIABLE ? field->field_length * 2 + 3 : stored.width + 2;
+}
+
+/* How many parts a key has in the engine. One that is not unique ends with the primary key, as the server's extended keys
+ * do, unless sort keys would have to be shorter for that. */
+static uint parts_of(TABLE *table, const KEY &key)
+{
+  if ((key.flags & HA_NOSAME) || key.ext_key_parts <= key.user_defined_key_parts)
+    return key.user_defined_key_parts;
+  uint bytes= 0;
+  for (uint p= 0; p < key.ext_key_parts; p++)
+  {
+    const KEY_PART_INFO &part= key.key_part[p];
+    const Field *field= table->field[part.fieldnr - 1];
+    const Stored_field stored= stored_field(field, part.fieldnr - 1);
+    const bool descends= part.key_part_flag & HA_REVERSE_SORT;
+    if (stored.sorts && !descends && is_whole(part, field, stored))
+      bytes+= most_key_bytes(field, stored);
+    else
+      bytes+= most_sort_bytes(field, stored, is_whole(part, field, stored) ? 0 : part.length) * (descends ? 4 : 2) + 12;
+  }
+  return bytes <= MOST_KEY_BYTES ? key.ext_key_parts : key.user_defined_key_parts;
+}
+
 int Shape::add_keys(TABLE *table, std::string *why)
 {
   TABLE_SHARE *share= table->s;
@@ -133,7 +165,7 @@ int Shape::add_keys(TABLE *table, std::string *why)
     Key_shape shape= {k == primary ? "" : std::string(key.name.str, key.name.length), (key.flags & HA_NOSAME) != 0, {}, {}, 0};
     uint fixed= 0, most= 0;
     std::vector<size_t> sorted;
-    for (uint p= 0; p < key.user_defined_key_parts; p++)
+    for (uint p= 0, parts= parts_of(table, key); p < parts; p++)
     {
       const KEY_PART_INFO &part= key.key_part[p];
       const Field *field= table->field[part.fieldnr - 1];
@@ -143,18 +175,18 @@ int Shape::add_keys(TABLE *table, std::string *why)
           number= (int) f;
       const bool descends= part.key_part_flag & HA_REVERSE_SORT;
       const Stored_field stored= stored_field(field, part.fieldnr - 1);
-      const bool is_whole= stored.kind != Stored_field::LARGE && part.length >= field->key_length();
-      if (number >= 0 && fields[number].sorts && is_whole && !descends)
+      const bool whole= is_whole(part, field, stored);
+      if (number >= 0 && fields[number].sorts && whole && !descends)
       {
         shape.parts.push_back({0, number, -1});
-        fixed+= stored.kind == Stored_field::VARIABLE ? field->field_length * 2 + 3 : stored.width + 2;
+        fixed+= most_key_bytes(field, stored);
         continue;
       }
       const bool is_nullable= k != primary;
       if (descends && shape.is_unique && field->real_maybe_null())
         shape.null_fields.push_back(part.fieldnr - 1);
-      const uint bytes= most_sort_bytes(field, stored, is_whole ? 0 : part.length);
-      Sort_column sort= {part.fieldnr - 1U, stored, is_whole ? 0U : part.length, descends, is_nullable,
+      const uint bytes= most_sort_bytes(field, stored, whole ? 0 : part.length);
+      Sort_column sort= {part.fieldnr - 1U, stored, whole ? 0U : part.length, descends, is_nullable,
                          descends ? bytes * 2 + 4 : bytes, 0};
       size_t s= 0;
       while (s < sorts.size() && sorts[s].name() != sort.name())
@@ -681,6 +713,18 @@ void Shape::encode_key(TABLE *table, uint number, const uchar *image, uint lengt
       values.push_back(bytes_value(to.data(), to.size()));
     }
   }
+}
+
+void Shape::keep_parts(TABLE *table, uint number, size_t parts)
+{
+  KEY &key= table->key_info[number];
+  if (parts < keys[number].parts.size())
+    keys[number].parts.resize(std::max<size_t>(parts, key.user_defined_key_parts));
+  if (keys[number].parts.size() >= key.ext_key_parts)
+    return;
+  key.ext_key_parts= key.user_defined_key_parts;
+  key.ext_key_flags= key.flags;
+  key.ext_key_part_map= 0;
 }
 
 void Shape::key_of_row(uint key, const pantile_value *row, std::vector<pantile_value> &values) const

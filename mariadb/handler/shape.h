@@ -55,7 +55,7 @@ struct Key_shape
 {
   std::string name;    /* of the index; empty for the primary key */
   bool is_unique;
-  std::vector<Part> parts;
+  std::vector<Part> parts;   /* behind the server's own, those of the primary key that it does not have */
   /* Of a unique key with descending parts that take NULL: the fields of these. Their sort keys are never NULL for the
    * engine, so a column more, behind the parts, says with its NULL that the key may be there several times. */
   std::vector<uint> null_fields;
@@ -111,6 +111,10 @@ public:
   /* The values of a search key of the server, one for each part that it has; `is_upper` if it is the end of a range. */
   void encode_key(TABLE *table, uint key, const uchar *image, uint length, bool is_upper, Scratch &scratch,
                   std::vector<pantile_value> &values) const;
+
+  /* The engine's index of a key has so many columns. What the server takes for the end of the key and is not there, it
+   * forgets: of unique keys, of long ones, and of a partition that was exchanged for another table. */
+  void keep_parts(TABLE *table, uint key, size_t parts);
 
   /* The values of a key's columns, from those of a row. */
   void key_of_row(uint key, const pantile_value *row, std::vector<pantile_value> &values) const;

@@ -156,7 +156,10 @@ def random_table(connection, rand, number):
                 seen[n] = part
         return ", ".join(seen.values()) or "id"
 
-    primary = rand.choice(["id INT AUTO_INCREMENT PRIMARY KEY", "id INT, KEY (id)", "id INT, UNIQUE KEY (id DESC)"])
+    # Other keys end with the primary key. Each of them but the second has a number once.
+    primary = rand.choice(["id INT AUTO_INCREMENT PRIMARY KEY", "id INT, KEY (id)", "id INT, UNIQUE KEY (id DESC)",
+                           "id INT, PRIMARY KEY (id DESC)", "id INT, PRIMARY KEY (c0, id), UNIQUE KEY (id)",
+                           "id INT, PRIMARY KEY (id, c1 DESC), UNIQUE KEY (id)"])
     keys = []
     for n in range(rand.randint(0, 4)):
         keys.append(f"{rand.choice(['KEY', 'KEY', 'UNIQUE KEY'])} k{n} ({key()})")
@@ -247,6 +250,17 @@ def random_table(connection, rand, number):
             n = rand.randrange(len(columns))
             both(f"INSERT INTO {{t}} (id, {', '.join(names)}) VALUES (%s, {placeholders}) "
                  f"ON DUPLICATE KEY UPDATE {names[n]} = VALUES({names[n]})", [rand.randint(1, 60), *row(True)])
+        elif what == 13 and key_names:
+            c, force = rand.choice(names), f"FORCE INDEX ({rand.choice(key_names)})"
+            kind = columns[names.index(c)]
+            direction, most = rand.choice(["", "DESC"]), rand.randint(1, 4)
+            values = (kind[1](rand), rand.randint(1, 60))
+            both(f"SELECT id FROM {{t}} {force} WHERE {c} = %s AND id > %s ORDER BY id {direction} LIMIT {most}", values)
+            both(f"SELECT id FROM {{t}} {force} WHERE {c} IS NULL AND id <= %s ORDER BY id {direction} LIMIT {most}", values[1:])
+            both(f"SELECT MAX(id), MIN(id), COUNT(*) FROM {{t}} {force} WHERE id > 0 GROUP BY {c}", order="any")
+            if primary != "id INT, KEY (id)" and rand.random() < 0.5:
+                both(f"DELETE FROM {{t}} WHERE {c} = %s AND id > %s ORDER BY id {direction} LIMIT {most}", values)
+            compared += 3
         elif what == 12:
             alter()
             placeholders = ", ".join(["%s"] * len(names))

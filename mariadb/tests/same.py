@@ -308,6 +308,34 @@ SCENARIOS = {
         a SELECT NEXT VALUE FOR q
         a ALTER SEQUENCE q INCREMENT 5
         a SELECT NEXT VALUE FOR q""",
+    "a queue behind an index": """
+        a CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, st VARCHAR(10), KEY (st)) ENGINE={e}
+        a INSERT INTO t (st) SELECT IF(seq <= 2000, 'done', 'new') FROM seq_1_to_2010
+        a ANALYZE TABLE t
+        a SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED
+        b SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED
+        a BEGIN
+        a SELECT id FROM t WHERE st = 'new' ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED
+        b BEGIN
+        b SELECT id FROM t WHERE st = 'new' ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED
+        b UPDATE t SET st = 'done' WHERE id = 2002
+        b UPDATE t SET st = 'kept' WHERE id = 2010
+        a DELETE FROM t WHERE st = 'new' ORDER BY id LIMIT 1
+        a COMMIT
+        b SELECT id FROM t WHERE st = 'new' ORDER BY id DESC LIMIT 2 FOR UPDATE SKIP LOCKED
+        a SELECT id FROM t WHERE st = 'new' ORDER BY id DESC LIMIT 2 FOR UPDATE SKIP LOCKED
+        b COMMIT
+        a SELECT st, COUNT(*), MAX(id), MIN(id) FROM t GROUP BY st""",
+    "tables that are exchanged for partitions, with keys that end otherwise": """
+        a CREATE TABLE p (a INT PRIMARY KEY, b INT, c INT, KEY (c)) ENGINE={e} PARTITION BY HASH (a) PARTITIONS 2
+        a CREATE TABLE e (a INT PRIMARY KEY, b INT, c INT, KEY (c)) ENGINE={e}
+        a INSERT INTO p SELECT seq, seq, seq DIV 100 FROM seq_1_to_400
+        a INSERT INTO e SELECT 1000 - 2 * seq, seq, seq DIV 100 FROM seq_1_to_300
+        a ALTER TABLE p EXCHANGE PARTITION p0 WITH TABLE e
+        a SELECT a FROM p FORCE INDEX (c) WHERE c = 1 AND a > 300 ORDER BY a LIMIT 5
+        a SELECT a FROM e FORCE INDEX (c) WHERE c = 1 AND a > 150 ORDER BY a LIMIT 5
+        a ALTER TABLE e ADD KEY d (c, b), DROP KEY c
+        a SELECT a FROM e FORCE INDEX (d) WHERE c = 1 ORDER BY b, a LIMIT 3""",
     "HANDLER behind an exact key": """
         a CREATE TABLE h (k INT, KEY k (k)) ENGINE={e}
         a INSERT INTO h VALUES (4),(5),(5),(6)

@@ -818,6 +818,9 @@ int pantile_index_open(const struct pantile_table *table,
                        const char *name,
                        struct pantile_index **out);
 
+// How many columns an index of a table has.
+int pantile_index_columns(const struct pantile_table *table, const char *name, size_t *out);
+
 // Frees the handle of an index. The index stays.
 void pantile_index_free(struct pantile_index *index);
 

@@ -4,7 +4,7 @@ use std::ffi::{CString, c_char, c_int, c_void};
 use std::ptr;
 use std::sync::Arc;
 
-use pantile::{Database, Index, Options, Table, Type};
+use pantile::{Database, Error, Index, Options, Table, Type};
 
 use crate::c_text::as_c;
 use crate::definition::{index_def, pantile_table_def, pantile_type};
@@ -332,6 +332,22 @@ pub extern "C" fn pantile_index_open(
         let table = lent(table, "the table")?;
         let index = table.table.index(text(name, "the index's name")?)?;
         out.give(pantile_index { index, columns: Arc::clone(&table.columns) });
+        Ok(PANTILE_OK)
+    })
+}
+
+/// How many columns an index of a table has.
+#[unsafe(no_mangle)]
+pub extern "C" fn pantile_index_columns(
+    table: *const pantile_table,
+    name: *const c_char,
+    out: *mut usize,
+) -> c_int {
+    call(|| {
+        let (table, name) = (&lent(table, "the table")?.table, text(name, "the index's name")?);
+        let found = table.definition().indexes.into_iter().find(|index| index.name == name);
+        let unknown = || Error::UnknownIndex { table: table.name().into(), index: name.into() };
+        Out::new(out)?.set(found.ok_or_else(unknown)?.columns.len());
         Ok(PANTILE_OK)
     })
 }
