@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Creating, changing and dropping tables. Whatever a kill interrupts, the catalog says what each name means. */
 #include "ha_pantile.h"
+#include "reading.h"
+#include <algorithm>
 #include <set>
 #include <unordered_set>
 
@@ -300,12 +302,51 @@ static bool asks_rows(const Alter_inplace_info *info)
   return false;
 }
 
+/* Whether AUTO_INCREMENT = N can be set without touching rows. The parts of a table have numbers of their own. */
+bool ha_pantile::can_set_next_number(TABLE *altered, const Alter_inplace_info *info) const
+{
+  const Field *counted= table->found_next_number_field, *then= altered->found_next_number_field;
+  return counted && then && counted->field_index == then->field_index && share->name.find(PART) == std::string::npos &&
+         std::any_of(shape.fields.begin(), shape.fields.end(), [&](const Stored_field &field) {
+           return field.field == counted->field_index && field.kind == Stored_field::INTEGER;
+         }) && !(info->handler_flags & ~ONLY_DEFINITION);
+}
+
+/* The highest number that a row has, by the ends of the key over it. */
+uint64_t ha_pantile::highest_number() const
+{
+  Reading reading(nullptr);
+  const uint key= table->s->next_number_index;
+  uint64_t highest= 0;
+  for (bool reverse : {false, true})
+  {
+    pantile_range end= {};
+    end.reverse= reverse;
+    end.limit= 1;
+    pantile_cursor *place;
+    if (!reading.txn || (key == shape.primary ? pantile_scan(reading.txn, share->table, &end, &place)
+                                              : pantile_scan_index(reading.txn, indexes[key], &end, &place)) != PANTILE_OK)
+      continue;
+    pantile_row *found= pantile_row_new();
+    pantile_value value;
+    for (const Stored_field &field : shape.fields)
+      if (field.field == table->found_next_number_field->field_index &&
+          pantile_cursor_next(place, reading.txn, found) == PANTILE_OK &&
+          pantile_row_get(found, field.column, &value) == PANTILE_OK && (!field.is_signed || value.as.integer > 0))
+        highest= std::max<uint64_t>(highest, value.as.natural);
+    pantile_row_free(found);
+    pantile_cursor_free(place);
+  }
+  return highest;
+}
+
 enum_alter_inplace_result ha_pantile::check_if_supported_inplace_alter(TABLE *altered, Alter_inplace_info *info)
 {
   const alter_table_operations wanted= info->handler_flags;
   if (refuse_dropped_foreign_keys(ha_thd()))
     return HA_ALTER_ERROR;
-  if (defines_foreign_keys(ha_thd()) || asks_rows(info) || (info->create_info->used_fields & HA_CREATE_USED_AUTO) ||
+  if (defines_foreign_keys(ha_thd()) || asks_rows(info) ||
+      ((info->create_info->used_fields & HA_CREATE_USED_AUTO) && !can_set_next_number(altered, info)) ||
       (wanted & ~(ONLY_DEFINITION | INDEXES | COLUMNS | ALTER_PARTITIONED)) || table_version() >= MOST_CHANGES)
     return HA_ALTER_INPLACE_NOT_SUPPORTED;
   /* ALTER IGNORE leaves rows out whose keys are there already. */
@@ -494,6 +535,8 @@ bool ha_pantile::commit_inplace_alter_table(TABLE *altered, Alter_inplace_info *
 {
   if (commit && change_columns(altered, info))
     return true;
+  if (commit && (info->create_info->used_fields & HA_CREATE_USED_AUTO))
+    share->set_next_number(std::max<uint64_t>(info->create_info->auto_increment_value, highest_number() + 1));
   auto drop= [&](const char *name) {
     const int code= pantile_drop_index(pantile_database, share->table, name);
     if (code != PANTILE_OK && code != PANTILE_UNKNOWN_NAME)

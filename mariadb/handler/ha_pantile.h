@@ -193,6 +193,8 @@ private:
   int make_indexes_agree();
   bool can_change_columns(TABLE *altered, const Alter_inplace_info *info);
   bool change_columns(TABLE *altered, Alter_inplace_info *info);
+  bool can_set_next_number(TABLE *altered, const Alter_inplace_info *info) const;
+  uint64_t highest_number() const;
   void report_duplicate(TABLE *altered, const Shape &changed, uint key);
   uint64_t estimate(uint key, const pantile_range &range);
   void sample_keys();

@@ -308,6 +308,36 @@ SCENARIOS = {
         a SELECT NEXT VALUE FOR q
         a ALTER SEQUENCE q INCREMENT 5
         a SELECT NEXT VALUE FOR q""",
+    "AUTO_INCREMENT = N": """
+        a CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, n INT) ENGINE={e}
+        a ALTER TABLE t AUTO_INCREMENT = 10
+        a INSERT INTO t (n) VALUES (1)
+        a ALTER TABLE t AUTO_INCREMENT = 100, COMMENT = 'numbers', ALGORITHM=INPLACE
+        a INSERT INTO t (n) VALUES (2)
+        a ALTER TABLE t AUTO_INCREMENT = 5
+        a INSERT INTO t (n) VALUES (3)
+        a DELETE FROM t WHERE id > 10
+        a ALTER TABLE t AUTO_INCREMENT = 20
+        a INSERT INTO t (n) VALUES (4)
+        a ALTER TABLE t AUTO_INCREMENT = 0
+        a INSERT INTO t (n) VALUES (5)
+        a INSERT INTO t VALUES (-9, 6)
+        a FLUSH TABLES
+        a INSERT INTO t (n) VALUES (7)
+        a SELECT * FROM t
+        a CREATE TABLE d (v INT, id SMALLINT AUTO_INCREMENT, UNIQUE KEY (id DESC)) ENGINE={e}
+        a INSERT INTO d (v) SELECT seq FROM seq_1_to_20
+        a ALTER TABLE d AUTO_INCREMENT = 3
+        a INSERT INTO d (v) VALUES (1)
+        a SELECT MAX(id) FROM d
+        a ALTER TABLE d AUTO_INCREMENT = 300, ADD KEY (v)
+        a INSERT INTO d (v) VALUES (1)
+        a SELECT MAX(id) FROM d
+        a SELECT auto_increment FROM information_schema.tables WHERE table_schema = 'same' AND table_name = 'd'
+        a CREATE TABLE p (id INT AUTO_INCREMENT PRIMARY KEY) ENGINE={e} PARTITION BY HASH (id) PARTITIONS 2
+        a ALTER TABLE p AUTO_INCREMENT = 50
+        a INSERT INTO p VALUES (NULL), (NULL)
+        a SELECT * FROM p""",
     "a queue behind an index": """
         a CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, st VARCHAR(10), KEY (st)) ENGINE={e}
         a INSERT INTO t (st) SELECT IF(seq <= 2000, 'done', 'new') FROM seq_1_to_2010
