@@ -200,6 +200,10 @@ bool Shape::change_to(TABLE *table, const pantile_table *engine, TABLE *altered,
     if (!moved.null_fields.empty() && !then.count(keys[k].null_name()))
       called(keys[k].null_name(), moved.null_name());
     std::vector<std::string> names= names_of(keys[k]);
+    /* An index that ends without the primary key stays as it is. */
+    if (keys[k].parts.size() >= altered->s->key_info[k].user_defined_key_parts &&
+        keys[k].parts.size() < after.keys[k].parts.size())
+      after.keys[k].parts.resize(keys[k].parts.size());
     for (std::string &name : names)
       name= then[name];
     if (keys[k].name != after.keys[k].name || keys[k].is_unique != after.keys[k].is_unique ||

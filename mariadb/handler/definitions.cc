@@ -204,7 +204,11 @@ int ha_pantile::truncate()
   entry.number= catalog::new_number();
   entry.next_number= 1;
   uint64_t before= 0;
-  if ((code= create_engine_table(shape, table, entry.engine_name())) == PANTILE_OK &&
+  /* The indexes of this one may end without the primary key. */
+  Shape anew;
+  if (int failed= anew.make(table, &message))
+    return failed;
+  if ((code= create_engine_table(anew, table, entry.engine_name())) == PANTILE_OK &&
       (code= catalog::put(share->name, entry, &before)) == PANTILE_OK)
   {
     free_cursor();

@@ -231,7 +231,7 @@ int ha_pantile::enter(THD *thd, thr_lock_type type)
   return is_newer && !locks_rows ? HA_ERR_TABLE_DEF_CHANGED : failed;
 }
 
-/* The session's transaction may have ended since the table was locked: the server commits inside some statements, and
+/* The session's statement may have ended since the table was locked: the server commits inside some statements, and
  * temporary tables are used without being locked. */
 int ha_pantile::ready()
 {
@@ -447,7 +447,7 @@ int ha_pantile::rnd_next(uchar *record)
     return failed;
   if (is_at_end)
     return HA_ERR_END_OF_FILE;
-  /* A cursor that has come to no row is of its transaction only. */
+  /* A cursor that has come to no row is of its statement only. */
   if (cursor_txn != txn_number)
     if (int failed= has_come_to_row() ? turn(false) : rnd_init(true))
       return failed;
@@ -598,8 +598,8 @@ int ha_pantile::step(uchar *record, bool reverse)
     if (int failed= turn(reverse))
       return failed;
   const int failed= is_at_end ? HA_ERR_END_OF_FILE : fetch(record);
-  /* HANDLER READ goes on behind the key that it has asked for: nothing else than that has bounded the cursor. */
-  if (failed != HA_ERR_END_OF_FILE || !cursor_is_bounded || end_range || pushed_idx_cond)
+  /* HANDLER READ goes on behind the key that it has asked for. Nothing else asks for what is there, and would lock it. */
+  if (failed != HA_ERR_END_OF_FILE || !cursor_is_bounded || thd_sql_command(ha_thd()) != SQLCOM_HA_READ)
     return failed;
   if (int failed_turn= turn(reverse))
     return failed_turn;

@@ -81,9 +81,11 @@ public:
   }
   ulong index_flags(uint index, uint, bool) const override
   {
-    /* Conditions on the primary key save nothing where they are looked at. */
+    /* Conditions on the primary key save nothing where they are looked at. Rows with one key that is not unique come in the
+     * order of their primary keys, which is not that of their places (`cmp_ref`). */
     return HA_READ_NEXT | HA_READ_PREV | HA_READ_ORDER | HA_READ_RANGE | HA_KEYREAD_ONLY |
-           (index == table_share->primary_key ? 0 : HA_DO_INDEX_COND_PUSHDOWN);
+           (index == table_share->primary_key ? 0 : HA_DO_INDEX_COND_PUSHDOWN) |
+           (table_share->key_info[index].flags & HA_NOSAME ? 0 : HA_KEY_SCAN_NOT_ROR);
   }
   uint max_supported_keys() const override { return MAX_KEY; }
   uint max_supported_key_length() const override { return 3072; }

@@ -25,9 +25,9 @@ public:
   /* Whether a table has other rows than at the moment at which the transaction reads. */
   bool is_before(const pantile_table *table) const { return reads_snapshot && pantile_is_before_table(txn, table) == PANTILE_OK; }
 
-  /* Lets the statement read the rows that are there now, if it does not read a snapshot. */
   /* How long the outermost statement waits for a row, in milliseconds. */
   uint64_t waits_for() const { return lock_wait; }
+  /* Lets the statement read the rows that are there now, if it does not read a snapshot. */
   void see_newest() { if (sees_newest()) pantile_begin_statement(txn); }
   bool sees_newest() const { return by_statement || needs_snapshot; }
 
@@ -38,7 +38,7 @@ public:
   /* A table of the engine that goes once the transaction has ended, which may have rows in it. */
   void drop_at_end(uint64_t table) { dropped.push_back(table); }
   bool has_ended(uint64_t number) const { return !txn || number != moment; }
-  /* Which of all connections' transactions it is, and which of its statements: that far handlers and cursors go. */
+  /* The statement, among those of all connections. What handlers and cursors have found is of one statement. */
   uint64_t number() const { return moment; }
 
   /* Two phases: prepared, visible in the order of the binary log, committed. */

@@ -135,8 +135,9 @@ static uint most_key_bytes(const Field *field, const Stored_field &stored)
 
 /* How many parts a key has in the engine. One that is not unique ends with the primary key, as the server's extended keys
  * do, unless sort keys would have to be shorter for that. */
-static uint parts_of(TABLE *table, const KEY &key)
+static uint extended_parts(TABLE *table, uint number)
 {
+  const KEY &key= table->s->key_info[number];
   if ((key.flags & HA_NOSAME) || key.ext_key_parts <= key.user_defined_key_parts)
     return key.user_defined_key_parts;
   uint bytes= 0;
@@ -165,7 +166,7 @@ int Shape::add_keys(TABLE *table, std::string *why)
     Key_shape shape= {k == primary ? "" : std::string(key.name.str, key.name.length), (key.flags & HA_NOSAME) != 0, {}, {}, 0};
     uint fixed= 0, most= 0;
     std::vector<size_t> sorted;
-    for (uint p= 0, parts= parts_of(table, key); p < parts; p++)
+    for (uint p= 0, parts= extended_parts(table, k); p < parts; p++)
     {
       const KEY_PART_INFO &part= key.key_part[p];
       const Field *field= table->field[part.fieldnr - 1];
@@ -717,14 +718,14 @@ void Shape::encode_key(TABLE *table, uint number, const uchar *image, uint lengt
 
 void Shape::keep_parts(TABLE *table, uint number, size_t parts)
 {
+  const KEY &defined= table->s->key_info[number];
   KEY &key= table->key_info[number];
   if (parts < keys[number].parts.size())
-    keys[number].parts.resize(std::max<size_t>(parts, key.user_defined_key_parts));
-  if (keys[number].parts.size() >= key.ext_key_parts)
-    return;
-  key.ext_key_parts= key.user_defined_key_parts;
-  key.ext_key_flags= key.flags;
-  key.ext_key_part_map= 0;
+    keys[number].parts.resize(std::max<size_t>(parts, defined.user_defined_key_parts));
+  const bool is_whole= keys[number].parts.size() >= defined.ext_key_parts;
+  key.ext_key_parts= is_whole ? defined.ext_key_parts : defined.user_defined_key_parts;
+  key.ext_key_flags= is_whole ? defined.ext_key_flags : defined.flags;
+  key.ext_key_part_map= is_whole ? defined.ext_key_part_map : 0;
 }
 
 void Shape::key_of_row(uint key, const pantile_value *row, std::vector<pantile_value> &values) const

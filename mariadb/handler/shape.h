@@ -112,8 +112,8 @@ public:
   void encode_key(TABLE *table, uint key, const uchar *image, uint length, bool is_upper, Scratch &scratch,
                   std::vector<pantile_value> &values) const;
 
-  /* The engine's index of a key has so many columns. What the server takes for the end of the key and is not there, it
-   * forgets: of unique keys, of long ones, and of a partition that was exchanged for another table. */
+  /* The engine's index of a key has so many columns. If the server takes the key for longer, it is told otherwise: long keys
+   * do not end with the primary key, nor do those of a table that has been a partition. */
   void keep_parts(TABLE *table, uint key, size_t parts);
 
   /* The values of a key's columns, from those of a row. */

@@ -644,6 +644,21 @@ def garbage_holders():
     eventually("the holder is gone", lambda: a.do(mine) == [(0,)])
 
 
+def ends_of_keys():
+    """What comes behind the rows of a key is neither read nor locked."""
+    a, b = pair("Pantile")
+    a.do("CREATE TABLE jobs (id INT PRIMARY KEY, state VARCHAR(9), KEY (state)) ENGINE=Pantile")
+    a.do("INSERT INTO jobs SELECT seq, IF(seq <= 200, 'done', 'new') FROM seq_1_to_203"), a.do("ANALYZE TABLE jobs")
+    for direction in ("ASC", "DESC"):
+        statement = f"SELECT id FROM jobs WHERE state = 'new' ORDER BY id {direction} LIMIT 5 FOR UPDATE"
+        assert "filesort" not in str(a.do("EXPLAIN " + statement)), a.do("EXPLAIN " + statement)
+        a.do("BEGIN"), same(len(a.do(statement)), 3)
+        b.do("SET SESSION pantile_lock_wait_timeout = 0")
+        same(b.do("UPDATE jobs SET state = 'gone' WHERE id IN (200, 199)"), 2), same(b.do("UPDATE jobs SET state = 'done' WHERE id > 198"), -1205)
+        b.do("UPDATE jobs SET state = 'done' WHERE id IN (199, 200)"), same(a.do("COMMIT"), 0)
+    a.do("DROP TABLE jobs")
+
+
 def idle_connections():
     a, b = pair("Pantile")
     rewritten(a)
@@ -743,7 +758,7 @@ def main():
                   locking_reads, share_mode, unmatched_rows, deadlocks, kill, savepoints, consistent_snapshots, xa,
                   prepared_and_reset, later_holders, definitions, one_moment, prepared_parts, killed_index, dropped_unique_index, virtual_columns, lists_of_keys,
                   joins, numbers, lost_tables, indexes_after_a_kill, maintenance, tables_of_tables, privileges,
-                  garbage_holders, idle_connections, pinned_too_long, full_medium):
+                  garbage_holders, ends_of_keys, idle_connections, pinned_too_long, full_medium):
         check()
         print(f"{check.__name__}: as the documentation says", flush=True)
     cursor.execute("DROP DATABASE behaviour")

@@ -242,7 +242,7 @@ def random_table(connection, rand, number):
             both(f"UPDATE {{t}} SET {names[n]} = %s WHERE id = %s", (columns[n][1](rand), rand.randint(1, 60)))
         elif what == 7:
             where = rand.choice(["id = %s", "id = %s", "id > %s"])
-            both(f"UPDATE {{t}} SET id = id + 100 WHERE {where}", (rand.randint(1, 60),))
+            both(f"UPDATE {{t}} SET id = id + 100 WHERE {where} ORDER BY id DESC", (rand.randint(1, 60),))
         elif what == 8:
             both("DELETE FROM {t} WHERE id = %s", (rand.randint(1, 60),))
         elif what == 9:
@@ -263,7 +263,13 @@ def random_table(connection, rand, number):
             both(f"SELECT MAX(id), MIN(id), COUNT(*) FROM {{t}} {force} WHERE id > 0 GROUP BY {c}", order="any")
             if primary != "id INT, KEY (id)" and rand.random() < 0.5:
                 both(f"DELETE FROM {{t}} WHERE {c} = %s AND id > %s ORDER BY id {direction} LIMIT {most}", values)
-            compared += 3
+            other = rand.choice(names)
+            how = rand.choice(["AND", "OR"])
+            two = (*values[:1], columns[names.index(other)][1](rand))
+            both(f"SELECT id FROM {{t}} WHERE {c} = %s {how} {other} = %s", two, order="any")
+            if rand.random() < 0.3:
+                both(f"UPDATE {{t}} SET id = id + 1000 WHERE {c} = %s {how} {other} = %s ORDER BY id DESC", two)
+            compared += 4
         elif what == 12:
             alter()
             placeholders = ", ".join(["%s"] * len(names))

@@ -364,8 +364,24 @@ SCENARIOS = {
         a ALTER TABLE p EXCHANGE PARTITION p0 WITH TABLE e
         a SELECT a FROM p FORCE INDEX (c) WHERE c = 1 AND a > 300 ORDER BY a LIMIT 5
         a SELECT a FROM e FORCE INDEX (c) WHERE c = 1 AND a > 150 ORDER BY a LIMIT 5
+        a ALTER TABLE e ADD COLUMN z INT, ALGORITHM=INSTANT
         a ALTER TABLE e ADD KEY d (c, b), DROP KEY c
-        a SELECT a FROM e FORCE INDEX (d) WHERE c = 1 ORDER BY b, a LIMIT 3""",
+        a SELECT a FROM e FORCE INDEX (d) WHERE c = 1 ORDER BY b, a LIMIT 3
+        a TRUNCATE TABLE e
+        a INSERT INTO e (a, b, c) SELECT 1000 - 2 * seq, seq DIV 50, seq DIV 100 FROM seq_1_to_300
+        a SELECT a FROM e FORCE INDEX (d) WHERE c = 1 AND b = 3 AND a > 650 ORDER BY a LIMIT 3""",
+    "two indexes at once": """
+        a CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT, n INT DEFAULT 0, KEY (a), KEY (b)) ENGINE={e}
+        a INSERT INTO t (id, a, b) SELECT 4000 - seq, seq % 20, seq % 21 FROM seq_1_to_3000
+        a INSERT INTO t (id, a, b) SELECT 8000 - seq, seq % 33, seq % 13 FROM seq_1_to_3000
+        a ANALYZE TABLE t
+        a SELECT COUNT(*), SUM(id) FROM t WHERE a = 1 AND b = 1
+        a SELECT COUNT(*), SUM(id) FROM t WHERE a = 1 OR b = 1
+        a SELECT COUNT(*), SUM(id) FROM t WHERE a = 1 AND b = 1 AND id > 2000
+        a SELECT COUNT(*), SUM(id) FROM t WHERE a = 3 OR b BETWEEN 4 AND 5
+        a UPDATE t SET n = n + 1 WHERE a = 1 OR b = 1
+        a DELETE FROM t WHERE a = 2 OR b = 2
+        a SELECT COUNT(*), SUM(n), MAX(n), SUM(id) FROM t""",
     "HANDLER behind an exact key": """
         a CREATE TABLE h (k INT, KEY k (k)) ENGINE={e}
         a INSERT INTO h VALUES (4),(5),(5),(6)

@@ -196,6 +196,7 @@ impl Block {
 
     /// Changes the state of the block.
     ///
+    /// # Panics
     /// If the life cycle does not allow it. A block that was freed twice would
     /// be given to two tables.
     pub fn become_(&self, next: BlockState) {

@@ -153,8 +153,10 @@ impl Core {
         if held.bytes == 0 && held.dram == 0 || is_settled(holder) {
             return;
         }
-        // Of what reads nothing, only ids are old.
-        let since = open.keeps.unwrap_or(open.reads_at).tick();
+        // Tables that have been dropped are kept since it began, versions since it has read.
+        let dropped = self.tables.waiting();
+        let has_dropped = held.tables.keys().any(|table| dropped.contains_key(table));
+        let since = open.keeps.filter(|_| !has_dropped).unwrap_or(open.reads_at).tick();
         let age = Clock::duration(self.registry.now().tick().saturating_sub(since));
         let too_old = limits.age.filter(|(limit, _)| age >= *limit);
         let too_large = limits.bytes.filter(|(limit, _)| held.bytes >= *limit);

@@ -48,7 +48,7 @@ impl Transaction {
     /// Otherwise all versions are kept that were visible since the transaction began. So call this where the
     /// transaction may stay open for some time, as between the statements of a client. Cursors of the statement
     /// return [`Error::UnknownCursor`](crate::Error::UnknownCursor) from now on, and [`Cursor::turn`](crate::Cursor::turn)
-    /// lets them go on. In a transaction that only reads, a [`RowId`](crate::RowId) means nothing afterwards.
+    /// lets them go on.
     ///
     /// After [`Transaction::take_snapshot`] only the snapshot is kept from now on. At other levels the call does
     /// nothing.
