@@ -649,6 +649,9 @@ def ends_of_keys():
     a, b = pair("Pantile")
     a.do("CREATE TABLE jobs (id INT PRIMARY KEY, state VARCHAR(9), KEY (state)) ENGINE=Pantile")
     a.do("INSERT INTO jobs SELECT seq, IF(seq <= 200, 'done', 'new') FROM seq_1_to_203"), a.do("ANALYZE TABLE jobs")
+    groups = "SELECT state, MAX(id) FROM jobs GROUP BY state"
+    assert "for group-by" in str(a.do("EXPLAIN " + groups)), a.do("EXPLAIN " + groups)
+    same(a.do(groups), [("done", 200), ("new", 203)])
     for direction in ("ASC", "DESC"):
         statement = f"SELECT id FROM jobs WHERE state = 'new' ORDER BY id {direction} LIMIT 5 FOR UPDATE"
         assert "filesort" not in str(a.do("EXPLAIN " + statement)), a.do("EXPLAIN " + statement)

@@ -43,7 +43,6 @@ DELETE FROM new_orders WHERE no_o_id = 7 AND no_d_id = 2 AND no_w_id = 1
 SELECT SUM(ol_amount) FROM order_line WHERE ol_o_id = 7 AND ol_d_id = 2 AND ol_w_id = 1
 SELECT id FROM sbtest1 WHERE k = 5 ORDER BY id LIMIT 1 FOR UPDATE
 SELECT id FROM sbtest1 WHERE k = 5 AND id > 2000 ORDER BY id DESC LIMIT 2
-SELECT k, MAX(id), MIN(id) FROM sbtest1 GROUP BY k
 UPDATE sbtest1 SET c = 'x' WHERE k = 5 ORDER BY id LIMIT 1
 SELECT COUNT(DISTINCT s_i_id) FROM order_line, stock WHERE ol_w_id = 1 AND ol_d_id = 2 AND ol_o_id < 30 AND ol_o_id >= 10 AND s_w_id = 1 AND s_i_id = ol_i_id AND s_quantity < 12""".split("\n")
 
