@@ -19,6 +19,11 @@ impl EmptyChunks {
         !self.retired.is_empty()
     }
 
+    /// Whether chunks are on their way that became empty by this time.
+    pub fn is_returning_of(&self, by: Timestamp) -> bool {
+        self.retired.iter().any(|(_, chunk)| chunk.emptied() <= by)
+    }
+
     /// Takes apart the chunks that have been empty for some time, except a few
     /// unless `all` are to go, and passes on the chunks that no thread is looking
     /// at. They must have been empty since `before`.

@@ -242,9 +242,18 @@ pub trait Reclaimer: Send + Sync {
     /// engine calls it until nothing is left. `None` if it is not known just now
     /// what that is: a transaction is beginning.
     ///
+    /// What others make obsolete meanwhile is not part of it, or it would not end
+    /// beside a writer. The same holds for chunks that became empty after `emptied`,
+    /// which is when all those blocks were seen to be free.
+    ///
     /// # Errors
     /// [`StoreError::Medium`]: the medium has failed.
-    fn compact(&self, _context: &Context<'_>, _since: Timestamp) -> Result<Option<Compaction>, StoreError> {
+    fn compact(
+        &self,
+        _context: &Context<'_>,
+        _since: Timestamp,
+        _emptied: Option<Timestamp>,
+    ) -> Result<Option<Compaction>, StoreError> {
         Ok(Some(Compaction { is_held: true, ..Compaction::default() }))
     }
 

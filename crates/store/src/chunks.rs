@@ -72,7 +72,16 @@ fn promised(lengths: impl Iterator<Item = usize>) -> u64 {
 pub struct RetiredChunk {
     chunk: Box<Chunk>,
     at: Timestamp,
+    /// When it became empty.
+    emptied: Timestamp,
     forgotten: Option<SyncPoint>,
+}
+
+impl RetiredChunk {
+    /// When it became empty.
+    pub fn emptied(&self) -> Timestamp {
+        self.emptied
+    }
 }
 
 impl Store {
@@ -426,7 +435,7 @@ impl Store {
         if allocator.empty.len() <= spare || allocator.empty.front().is_none_or(|&(_, at)| at >= before) {
             return None;
         }
-        let (number, _) = allocator.empty.pop_front()?;
+        let (number, emptied) = allocator.empty.pop_front()?;
         let chunk = self.chunk(number)?;
         if allocator.free_in(chunk) < chunk.geometry.blocks {
             return None;
@@ -437,7 +446,7 @@ impl Store {
         let chunk = self.remove_chunk(number)?;
         // A state record that was sampled earlier still counts this chunk, so
         // it must not be taken for a later one.
-        Some(RetiredChunk { chunk, at: now(), forgotten: None })
+        Some(RetiredChunk { chunk, at: now(), emptied, forgotten: None })
     }
 
     /// Erases the chunk header from the medium; returns whether that is
@@ -549,19 +558,19 @@ impl Store {
     pub fn room(&self) -> (u64, u64) {
         let limit = self.medium.facts().limit;
         let allocator = self.allocator.lock();
-        let empty = self.still_empty(&allocator);
+        let empty = self.still_empty(&allocator, Timestamp::MAX);
         let unused = [&allocator.free_chunks, &allocator.discarded]
             .map(|chunks| Allocator::bytes_between(chunks, 0, allocator.end));
         let free = limit.saturating_sub(allocator.end) + unused[0] + unused[1] + empty as u64 * CHUNK_BYTES;
         (free.saturating_sub(self.wanted_reserve(&allocator).total()), limit)
     }
 
-    /// Number of chunks that became empty and still are.
-    fn still_empty(&self, allocator: &Allocator) -> usize {
+    /// Number of chunks that became empty by this time and still are.
+    fn still_empty(&self, allocator: &Allocator, by: Timestamp) -> usize {
         let is_empty = |number: u32| {
             self.chunk(number).is_some_and(|chunk| allocator.free_in(chunk) == chunk.geometry.blocks)
         };
-        allocator.empty.iter().filter(|&&(number, _)| is_empty(number)).count()
+        allocator.empty.iter().filter(|&&(number, at)| at <= by && is_empty(number)).count()
     }
 
     /// Hands free chunks back to the system, at most this many, and if there is
@@ -615,7 +624,12 @@ impl Store {
     /// running transactions have ended.
     pub fn has_spare_chunks(&self, all: bool) -> bool {
         let allocator = self.allocator.lock();
-        self.still_empty(&allocator) > allocator.spare_empty(all)
+        self.still_empty(&allocator, Timestamp::MAX) > allocator.spare_empty(all)
+    }
+
+    /// Whether chunks that became empty by this time wait to be taken apart.
+    pub fn has_empty_chunks(&self, by: Timestamp) -> bool {
+        self.still_empty(&self.allocator.lock(), by) > 0
     }
 
     /// Whether blocks are free at the end of the last chunk.

@@ -280,6 +280,13 @@ impl Store {
         blocks.sum()
     }
 
+    /// Number of used blocks that were last appended to before `since`. As time goes on,
+    /// they only become fewer. Looks at every block.
+    pub fn blocks_before(&self, since: Timestamp) -> usize {
+        let _chunks = self.chunks_lock.read();
+        self.used().filter(|(_, _, block)| block.last_append() < since.get()).count()
+    }
+
     /// Adds up the space by use. Looks at every block.
     pub fn space(&self) -> Space {
         let mut space = Space::default();

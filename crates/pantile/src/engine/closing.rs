@@ -112,7 +112,7 @@ impl Core {
                 self.store.give_up_idle(0);
                 self.registry.now()
             });
-            let left = self.compact_some(begun, &|| self.enter_closing(Begin::LateWriter))?;
+            let left = self.compact_some(begun, None, &|| self.enter_closing(Begin::LateWriter))?;
             if left.is_some_and(|left| left.is_held) || in_vain == IN_VAIN || !self.is_small_and_loose() {
                 break;
             }

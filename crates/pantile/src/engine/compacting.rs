@@ -42,7 +42,8 @@ impl Core {
         (self.store.taken_bytes().0, self.store.end())
     }
 
-    /// Goes over all blocks once.
+    /// Goes over all blocks of before the call once. Writers beside it neither add to
+    /// what is left nor count as progress.
     fn compact_once(
         &self,
         mut left: Compaction,
@@ -52,16 +53,19 @@ impl Core {
         let since = self.registry.now();
         // Survivors fill the blocks that are given up here.
         self.store.give_up_idle(0);
-        let (mut last, mut waited) = (None, 0);
+        let (mut least, mut waited, mut emptied) = ((usize::MAX, u64::MAX), 0, None);
         loop {
             // A round that takes long would look like a reader of what is to go down.
-            let known = self.apart_with_slots(|enter| self.compact_some(since, enter))?;
+            let known = self.apart_with_slots(|enter| self.compact_some(since, emptied, enter))?;
             left = known.unwrap_or(left);
-            let state = (known, self.store.taken_bytes());
-            waited = if Some(state) == last { waited + 1 } else { 0 };
-            last = Some(state);
+            if let Some(left) = known {
+                emptied = (left.blocks_left == 0).then(|| emptied.unwrap_or_else(|| self.registry.now()));
+            }
+            let (blocks, bytes) = (self.store.blocks_before(since), self.store.taken_bytes().0);
+            waited = if blocks < least.0 || bytes < least.1 { 0 } else { waited + 1 };
+            least = (least.0.min(blocks), least.1.min(bytes));
             let is_over = known.is_some_and(|left| left.is_done() || left.is_held);
-            if is_over && !self.has_dropped_tables() || progress(&left).is_break() {
+            if is_over && !self.tables.has_dropped_before(since) || progress(&left).is_break() {
                 return Ok(left);
             }
             if waited > 2 * PATIENCE {
@@ -76,6 +80,7 @@ impl Core {
     pub fn compact_some(
         &self,
         since: Timestamp,
+        emptied: Option<Timestamp>,
         enter: &dyn Fn() -> Result<Entered>,
     ) -> Result<Option<Compaction>> {
         let (permit, _) = enter()?;
@@ -85,7 +90,7 @@ impl Core {
         self.registry.set_copying(permit.slot());
         let mut left = Ok(None);
         self.with_collector(&permit, |collector, context| {
-            left = collector.compact(context, since);
+            left = collector.compact(context, since, emptied);
             Ok(())
         });
         self.leave(permit);

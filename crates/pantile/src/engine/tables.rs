@@ -392,6 +392,11 @@ impl Tables {
         !self.dropped.lock().is_empty()
     }
 
+    /// Whether there are such tables that were dropped before `since`.
+    pub fn has_dropped_before(&self, since: Timestamp) -> bool {
+        self.dropped.lock().iter().any(|dropped| dropped.period.until < since)
+    }
+
     /// Whether dropped tables have space that can be released once a state
     /// record is written.
     pub fn can_release<'h>(&self, look: impl FnOnce() -> Users<'h>) -> bool {

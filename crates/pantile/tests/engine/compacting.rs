@@ -1,7 +1,12 @@
 //! What compacting returns where it can do little or nothing.
 
+use std::ops::ControlFlow;
+
 use pantile::lab::SimulatedTime;
-use pantile::{Collector, Database, Error, MediumKind, Options, Range, TableDef, Transaction, Type, Value};
+use pantile::stats::Compaction;
+use pantile::{
+    Collector, Database, Error, MediumKind, Options, Range, Table, TableDef, Transaction, Type, Value,
+};
 use pantile_testkit::cut::Image;
 use pantile_testkit::{FaultMedium, exact_memory, fails};
 
@@ -65,6 +70,70 @@ fn one_call_goes_as_low_as_the_layout_allows() {
         assert!(first <= live / 2 * 3 + (1 << 19), "{first} bytes for {live}, one row in {one_in} of {rows}");
         assert_eq!(taken(), first, "compacting again, after {rounds} rounds, one row in {one_in} of {rows}");
     }
+}
+
+/// More rounds than compacting this little takes. Of those without progress there are a
+/// hundred before it gives up.
+const ROUNDS: u32 = 300;
+
+/// Makes the rows over and over, so that each round finds blocks that have just become obsolete,
+/// chunks that have just become empty, and a table that has just been dropped. Returns what
+/// compacting meanwhile has returned, and after how many rounds.
+fn compact_beside_a_writer(db: &Database, table: &Table) -> (Compaction, u32) {
+    let (mut rounds, mut made) = (0, 0u64);
+    let left = db.compact_with(|_| {
+        rounds += 1;
+        for _ in 0..20 {
+            made += 1;
+            let put = |txn: &mut Transaction| {
+                let row = |n: u64| [Value::UInt((made * 97 + n) % 2000), Value::Bytes(&[3; 300])];
+                (0..50).try_for_each(|n| txn.upsert(table, &row(n)).map(drop))
+            };
+            db.run(put).expect("upsert");
+        }
+        let other = TableDef::new("u").column("id", Type::U32).primary_key(["id"]);
+        let other = db.create_table(other).expect("create");
+        db.run(|txn| txn.insert(&other, &[1u32.into()])).expect("insert");
+        db.drop_table("u").expect("drop");
+        if rounds < ROUNDS { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
+    (left.expect("compact"), rounds)
+}
+
+fn written_over() -> (Database, Table) {
+    let options = Options::new().on_medium(exact_memory()).streams(1);
+    let db = options.simulated_time(SimulatedTime::default()).open("unused").expect("open");
+    let def = TableDef::new("t").column("id", Type::U64).column("data", Type::Bytes(300)).primary_key(["id"]);
+    let table = db.create_table(def).expect("create");
+    for data in [[1; 300], [2; 300]] {
+        let row = |id: u64| [Value::UInt(id), Value::Bytes(&data)];
+        db.run(|txn| (0..60_000).try_for_each(|id| txn.upsert(&table, &row(id)).map(drop))).expect("upsert");
+    }
+    (db, table)
+}
+
+#[test]
+fn compacting_ends_beside_a_writer() {
+    let (db, table) = written_over();
+    let before = db.stats();
+    let (left, rounds) = compact_beside_a_writer(&db, &table);
+    assert!(left.is_done() && rounds < ROUNDS, "{left:?} after {rounds} rounds");
+    let (after, live) = (db.stats().medium_bytes, db.stats().live_bytes);
+    assert!(after < before.medium_bytes / 4 * 3, "{after} bytes for {live}, {} before", before.medium_bytes);
+    let (left, rounds) = compact_beside_a_writer(&db, &table);
+    assert!(left.is_done() && rounds < ROUNDS, "{left:?} after {rounds} rounds");
+}
+
+#[test]
+fn compacting_gives_up_beside_a_writer_and_a_reader() {
+    let (db, table) = written_over();
+    let reader = db.begin_read().expect("begin");
+    reader.get(&table, &[1u64.into()]).expect("get");
+    let (left, rounds) = compact_beside_a_writer(&db, &table);
+    assert!(left.is_held && rounds < ROUNDS, "{left:?} after {rounds} rounds");
+    drop(reader);
+    let (left, rounds) = compact_beside_a_writer(&db, &table);
+    assert!(left.is_done() && rounds < ROUNDS, "{left:?} after {rounds} rounds");
 }
 
 /// A life without a collector tells the store of no version that it supersedes. If an image said that those

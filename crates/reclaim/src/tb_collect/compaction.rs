@@ -183,6 +183,20 @@ impl TbCollect {
         (dead, alive)
     }
 
+    /// Number of blocks of before `since` that are queued to be emptied or are being
+    /// emptied.
+    pub(super) fn waiting_of_before(&self, cx: &Context<'_>, since: Timestamp) -> u64 {
+        let _pin = cx.registry.pin(cx.slot);
+        let mut waiting = 0;
+        for shard in &self.shards {
+            shard.lock().for_each(|block, is_pending| {
+                let info = cx.store.block_info(block).filter(|_| !is_pending);
+                waiting += u64::from(info.is_some_and(|info| info.last_append < since));
+            });
+        }
+        waiting
+    }
+
     /// Chooses blocks to empty when no space is left at all.
     pub(super) fn compact_now(&self, cx: &Context<'_>, now: Timestamp) {
         let Some(running) = cx.registry.running_set() else { return };

@@ -195,7 +195,12 @@ impl Reclaimer for TbCollect {
         }
     }
 
-    fn compact(&self, cx: &Context<'_>, since: Timestamp) -> Result<Option<Compaction>, StoreError> {
+    fn compact(
+        &self,
+        cx: &Context<'_>,
+        since: Timestamp,
+        emptied: Option<Timestamp>,
+    ) -> Result<Option<Compaction>, StoreError> {
         let chosen = {
             let mut janitor = self.janitor.lock();
             let _pin = cx.registry.pin(cx.slot);
@@ -208,10 +213,10 @@ impl Reclaimer for TbCollect {
         }
         self.tidy(cx, true)?;
         cx.store.discard_free(usize::MAX, true)?;
-        let stats = self.stats(cx.store);
-        let waiting = stats.queued_blocks + stats.frozen_blocks + stats.long_tx_blocks;
-        let janitor = self.janitor.lock();
-        let is_returning = janitor.chunks.is_returning() || cx.store.has_spare_chunks(true);
+        let waiting = self.waiting_of_before(cx, since);
+        let emptied = emptied.unwrap_or(Timestamp::MAX);
+        let is_returning =
+            self.janitor.lock().chunks.is_returning_of(emptied) || cx.store.has_empty_chunks(emptied);
         Ok(chosen.map(|left| Compaction { blocks_left: left.blocks_left + waiting, is_returning, ..left }))
     }
 
