@@ -141,7 +141,7 @@ impl fmt::Display for User {
                 Some(command) => write!(f, "in process {process} ({command})"),
                 None => write!(f, "in process {process}"),
             },
-            None => f.write_str("in another process"),
+            None => f.write_str("here or in another process"),
         }
     }
 }

@@ -41,18 +41,24 @@ impl Lock {
     /// # Errors
     /// [`MediumError::Locked`] with the process that has it, [`MediumError::Io`].
     pub(crate) fn take(file: &File, directory: &Path, sharing: Sharing) -> Result<Self, MediumError> {
-        let locked = match sharing {
+        let lock = || match sharing {
             Sharing::Alone => file.try_lock(),
             Sharing::WithReaders => file.try_lock_shared(),
         };
+        let (mut locked, mut process) = (lock(), None);
+        if let Err(TryLockError::WouldBlock) = locked {
+            process = holder_of(file);
+            if process.is_none() {
+                // It may have let go before it was looked for.
+                locked = lock();
+            }
+        }
         match locked {
             Ok(()) => Ok(Self { holder: process::id() }),
             Err(TryLockError::WouldBlock) if is_removed(Control::OneOpener) => {
                 Ok(Self { holder: process::id() })
             }
-            Err(TryLockError::WouldBlock) => {
-                Err(MediumError::Locked { path: directory.into(), process: holder_of(file) })
-            }
+            Err(TryLockError::WouldBlock) => Err(MediumError::Locked { path: directory.into(), process }),
             Err(TryLockError::Error(error)) => {
                 Err(MediumError::at("lock the data file in", directory, error))
             }

@@ -17,6 +17,7 @@ use crate::engine::core::Core;
 use crate::engine::failure::from_medium;
 use crate::engine::reader_processes::ReaderProcesses;
 use crate::engine::seats::Seats;
+use crate::engine::syncer::LastCommits;
 use crate::engine::table::Table;
 use crate::engine::worker::Worker;
 use crate::transactions::in_flight::InFlight;
@@ -54,6 +55,7 @@ pub struct Database {
     pub(crate) worker: Option<Arc<Worker>>,
     pub(crate) readers: Option<Arc<ReaderProcesses>>,
     pub(crate) prepared: Arc<AllPrepared>,
+    _last_commits: Arc<LastCommits>,
     pub(crate) seats: Arc<Seats>,
     pub(crate) core: Arc<Core>,
 }
@@ -73,7 +75,8 @@ impl Database {
     fn over(core: Arc<Core>) -> Self {
         let worker = Worker::start(&core).map(Arc::new);
         let (readers, seats) = (ReaderProcesses::start(&core).map(Arc::new), Arc::new(Seats::new(&core)));
-        Self { worker, readers, prepared: Arc::default(), seats, core }
+        let last_commits = Arc::new(core.syncer.last_commits());
+        Self { worker, readers, prepared: Arc::default(), _last_commits: last_commits, seats, core }
     }
 
     /// Opens the database in the directory `path` with default options, or

@@ -20,6 +20,9 @@ const MOST: usize = TRANSACTION_SLOTS / 4;
 /// slot holds back what it has superseded, so this is well below an epoch.
 const LEISURE: Duration = Duration::from_millis(5);
 
+/// How long the last handle of the database waits for commits that nobody waits for.
+const AT_THE_END: Duration = Duration::from_secs(10);
+
 /// What ends a commit.
 type Task = Box<dyn FnOnce() + Send>;
 
@@ -37,11 +40,16 @@ struct Queue {
     thread: Option<thread::JoinHandle<()>>,
     /// The database is closed, or the thread has panicked.
     is_over: bool,
+    /// No handle of the database is left, so nobody else syncs.
+    is_hurried: bool,
 }
 
 impl Queue {
     fn is_urgent(&self) -> bool {
-        self.is_over || self.urgent > self.ended || self.tasks.len() + self.running >= MOST / 2
+        self.is_over
+            || self.is_hurried
+            || self.urgent > self.ended
+            || self.tasks.len() + self.running >= MOST / 2
     }
 }
 
@@ -67,6 +75,29 @@ impl Urge {
     }
 }
 
+/// Belongs to the handles of the database. The last one ends the commits that nobody
+/// waits for: each has the database open.
+pub(crate) struct LastCommits(Arc<Shared>);
+
+impl Drop for LastCommits {
+    fn drop(&mut self) {
+        let mut queue = self.0.queue.lock();
+        queue.is_hurried = true;
+        self.0.changed.notify_all();
+        // A task may have woken what had the last handle.
+        let is_own = |thread: &thread::JoinHandle<()>| thread.thread().id() == thread::current().id();
+        if queue.thread.as_ref().is_none_or(is_own) {
+            return;
+        }
+        let (come, until) = (queue.come, Instant::now() + AT_THE_END);
+        while !queue.is_over && queue.ended < come {
+            if self.0.changed.wait_until(&mut queue, until).timed_out() {
+                return;
+            }
+        }
+    }
+}
+
 impl Default for Syncer {
     fn default() -> Self {
         Self::with_leisure(LEISURE)
@@ -80,6 +111,10 @@ impl Syncer {
 
     pub fn urge(&self) -> Urge {
         Urge(Arc::clone(&self.0))
+    }
+
+    pub fn last_commits(&self) -> LastCommits {
+        LastCommits(Arc::clone(&self.0))
     }
 
     /// Starts the thread if it does not run. Where time is simulated, and where

@@ -50,6 +50,28 @@ fn all_end_with_the_database() {
 }
 
 #[test]
+fn all_end_with_the_last_handle() {
+    let (syncer, ended) = syncer();
+    let last = syncer.last_commits();
+    leave(&syncer, &ended, 10);
+    drop(last);
+    assert_eq!(ended.load(Ordering::SeqCst), 10);
+    leave(&syncer, &ended, 1);
+    await_that("what comes later is not left to others", || ended.load(Ordering::SeqCst) == 11);
+}
+
+/// The task that wakes a program may drop what had the last handle.
+#[test]
+fn a_task_with_the_last_handle_does_not_wait_for_itself() {
+    let (syncer, ended) = syncer();
+    let last = syncer.last_commits();
+    syncer.run_later(Box::new(move || drop(last)));
+    leave(&syncer, &ended, 1);
+    syncer.urge().now();
+    await_that("the syncer goes on", || ended.load(Ordering::SeqCst) == 1);
+}
+
+#[test]
 fn nobody_hurries_it() {
     let (syncer, ended) = syncer();
     leave(&syncer, &ended, 10);

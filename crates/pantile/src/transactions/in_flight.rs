@@ -21,7 +21,7 @@ use crate::types::error::{Error, Result};
 ///
 /// It is a future, for programs that have an executor. If it is dropped, the commit still becomes
 /// durable soon, within some milliseconds or with the next sync of another commit. If that fails,
-/// nobody is told.
+/// nobody is told. Dropping the last handle of the database waits for it.
 #[must_use = "waiting returns whether the commit is durable"]
 pub struct InFlight {
     timestamp: Timestamp,

@@ -7,7 +7,9 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
 use pantile::lab::SimulatedTime;
-use pantile::{Database, Error, InFlight, IndexDef, Options, Table, TableDef, Transaction, Type, Value};
+use pantile::{
+    Database, Error, InFlight, IndexDef, Options, Range, Table, TableDef, Transaction, Type, Value,
+};
 use pantile_media::Medium;
 use pantile_testkit::cut::{CutKind, CutMedium, Image, Keep};
 use pantile_testkit::{Fault, FaultMedium, How, Operation};
@@ -59,7 +61,7 @@ fn after_cut(medium: &CutMedium, keep: Keep, choice: u64) -> Vec<(u64, u64)> {
     let db = open(medium.after_cut(medium.events(), keep, choice));
     let Ok(table) = db.table("t") else { return Vec::new() };
     let txn = db.begin_read().expect("begin");
-    let rows = txn.scan(&table, pantile::Range::all()).expect("scan");
+    let rows = txn.scan(&table, Range::all()).expect("scan");
     rows.map(|row| row.and_then(|row| Ok((row.get(0)?, row.get(1)?))).expect("a row")).collect()
 }
 
@@ -221,7 +223,7 @@ fn a_sync_that_fails_in_the_middle_is_told() {
     let image = medium.image(Keep::Nothing, 0);
     let left = open(CutMedium::new(&image, CutKind::File, None));
     let txn = left.begin_read().expect("begin");
-    let rows = txn.scan(&left.table("t").expect("table"), pantile::Range::all()).expect("scan").count();
+    let rows = txn.scan(&left.table("t").expect("table"), Range::all()).expect("scan").count();
     assert!(rows >= acknowledged, "{rows} rows of {acknowledged}");
 }
 
@@ -249,7 +251,7 @@ fn one_thread_has_many_commits_in_flight() {
     drop(table);
     let db = Database::open(dir.path()).expect("open");
     let rows = db.begin_read().expect("begin");
-    let rows = rows.scan(&db.table("t").expect("table"), pantile::Range::all()).expect("scan").count();
+    let rows = rows.scan(&db.table("t").expect("table"), Range::all()).expect("scan").count();
     assert_eq!(rows, 2_000);
 }
 
@@ -258,6 +260,20 @@ struct Unpark(Thread);
 impl Wake for Unpark {
     fn wake(self: Arc<Self>) {
         self.0.unpark();
+    }
+}
+
+/// The commit has the database open until it is durable.
+#[test]
+fn the_last_handle_waits_for_commits_that_nobody_waits_for() {
+    let (dir, db, table) = in_directory();
+    drop((db, table));
+    for id in 0..10u64 {
+        let db = Database::open(dir.path()).expect("nobody has it open");
+        let table = db.table("t").expect("table");
+        assert_eq!(db.begin_read().expect("begin").count(&table, Range::all()).expect("count"), id);
+        drop(publish(&db, &table, id, id));
+        drop((table, db));
     }
 }
 
