@@ -18,6 +18,35 @@ use crate::types::range::Range;
 use crate::types::row::Row;
 use crate::types::value::Value;
 
+/// A call that is made wholly or not at all: dropping it undoes what has been done of it, also when the program's own
+/// code panics.
+struct Whole<'t> {
+    txn: &'t mut Transaction,
+    undo: usize,
+}
+
+impl<'t> Whole<'t> {
+    #[inline]
+    fn begin(txn: &'t mut Transaction) -> Self {
+        txn.begin_write();
+        let undo = txn.buffers.undo.len();
+        Self { txn, undo }
+    }
+
+    /// Keeps what has been done.
+    #[inline]
+    fn end(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Whole<'_> {
+    #[cold]
+    fn drop(&mut self) {
+        self.txn.undo_to(self.undo);
+    }
+}
+
 impl Transaction {
     /// Counts the rows in a range of primary keys, as this transaction sees them.
     ///
@@ -77,25 +106,22 @@ impl Transaction {
     /// The cache misses of the rows overlap, as with [`Transaction::get_many`].
     ///
     /// # Errors
-    /// As [`Transaction::insert`]. If the call fails, no row has been added.
+    /// As [`Transaction::insert`]. If the call fails, or `rows` panics, no row has been added.
     pub fn insert_many<'v, R: AsRef<[Value<'v>]>>(
         &mut self,
         table: &Table,
         rows: impl IntoIterator<Item = R>,
     ) -> Result<u64> {
-        self.begin_write();
-        let undo = self.buffers.undo.len();
+        let whole = Whole::begin(self);
         let (mut rows, mut together, mut added) = (rows.into_iter().fuse(), Vec::new(), 0);
         loop {
             together.clear();
             together.extend(rows.by_ref().take(TOGETHER));
             if together.is_empty() {
+                whole.end();
                 return Ok(added);
             }
-            if let Err(error) = self.put_together(table, &together) {
-                self.undo_to(undo);
-                return Err(error);
-            }
+            whole.txn.put_together(table, &together)?;
             added += together.len() as u64;
         }
     }
@@ -162,7 +188,7 @@ impl Transaction {
     /// as with [`Transaction::get_many`].
     ///
     /// # Errors
-    /// As [`Transaction::modify`]. If the call fails, no row has been changed.
+    /// As [`Transaction::modify`]. If the call fails, or `edit` panics, no row has been changed.
     pub fn modify_many<'v, K: AsRef<[Value<'v>]>>(
         &mut self,
         table: &Table,
@@ -180,20 +206,13 @@ impl Transaction {
         keys: &[K],
         mut write: impl FnMut(&mut Self, usize, Which<'_>) -> Result<bool>,
     ) -> Result<u64> {
-        self.begin_write();
-        let undo = self.buffers.undo.len();
+        let whole = Whole::begin(self);
         let mut written = 0;
         for (chunk, together) in keys.chunks(TOGETHER).enumerate() {
-            let outcome =
-                self.write_together(table, together, |txn, n, which| write(txn, chunk * TOGETHER + n, which));
-            match outcome {
-                Ok(more) => written += more,
-                Err(error) => {
-                    self.undo_to(undo);
-                    return Err(error);
-                }
-            }
+            let write = |txn: &mut Self, n, which: Which<'_>| write(txn, chunk * TOGETHER + n, which);
+            written += whole.txn.write_together(table, together, write)?;
         }
+        whole.end();
         Ok(written)
     }
 
@@ -271,13 +290,10 @@ impl Transaction {
         values: &[Value<'_>],
         read: impl FnOnce(&Row<'_>) -> Result<R>,
     ) -> Result<Option<R>> {
-        self.begin_write();
-        let undo = self.buffers.undo.len();
-        let outcome = self.replace_row_of(table, values, read);
-        if outcome.is_err() {
-            self.undo_to(undo);
-        }
-        outcome
+        let whole = Whole::begin(self);
+        let before = whole.txn.replace_row_of(table, values, read)?;
+        whole.end();
+        Ok(before)
     }
 
     fn replace_row_of<R>(

@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 use std::ops::Bound;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use pantile::{
     Conflict, ConflictPolicy, Database, Durability, Error, IndexDef, Isolation, MediumKind, Options,
-    OwnedValue, Range, Row, Table, TableDef, TransactionOptions, Type, Value,
+    OwnedValue, Range, Row, RowEdit, Table, TableDef, TransactionOptions, Type, Value,
 };
 use pantile_testkit::{Bed, Home, Random};
 
@@ -153,6 +154,41 @@ fn rows_are_changed_together_or_not_at_all() {
         assert_eq!(other.update_many(&table, &free).expect("they are free"), 39);
         other.rollback();
         txn.rollback();
+    }
+}
+
+/// The same if the program's own code panics and the program goes on.
+#[test]
+fn a_call_that_panics_changes_nothing() {
+    let db = in_memory();
+    let table = numbers(&db);
+    let by_n = table.index("by_n").expect("the index");
+    let keys: Vec<[Value<'_>; 1]> = (0..40u64).map(|id| [id.into()]).collect();
+    for blamed in [0, 1, 15, 16, 39] {
+        let mut txn = db.begin().expect("a transaction");
+        assert!(txn.update(&table, &keys[3], &[("n", 77u64.into())]).expect("a row"));
+        let new = (0..=blamed).map(|n| {
+            assert!(n < blamed, "the program fails");
+            [(5_000 + n as u64).into(), 99u64.into()]
+        });
+        catch_unwind(AssertUnwindSafe(|| txn.insert_many(&table, new))).expect_err("it panics");
+        let edit = |n: usize, row: &mut RowEdit<'_>| {
+            row.set("n", 99u64.into())?;
+            assert!(n < blamed, "the program fails");
+            Ok(true)
+        };
+        catch_unwind(AssertUnwindSafe(|| txn.modify_many(&table, &keys, edit))).expect_err("it panics");
+        assert_eq!(txn.count(&table, Range::all()).expect("a count"), 1_000);
+        assert_eq!(txn.count_index(&by_n, Range::prefix(&[99u64.into()])).expect("a count"), 0);
+        let mut other = db.begin().expect("a transaction");
+        let free: Vec<_> = keys.iter().filter(|key| **key != [Value::UInt(3)]).copied().collect();
+        assert_eq!(other.modify_many(&table, &free, |_, _| Ok(true)).expect("they are free"), 39);
+        other.rollback();
+        txn.commit().expect("it goes on");
+        let reader = db.begin_read().expect("a transaction");
+        let row = reader.get(&table, &keys[3]).expect("a read").expect("a row");
+        assert_eq!(row.get::<u64>("n").expect("a number"), 77);
+        db.run(|txn| txn.update(&table, &keys[3], &[("n", 3u64.into())])).expect("as before");
     }
 }
 
