@@ -8,7 +8,7 @@ mod restore;
 mod sync_ahead;
 mod target;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use pantile_base::Timestamp;
@@ -29,6 +29,14 @@ use target::{Part, Target, io_error};
 
 /// Between two looks whether older writers have ended.
 const PAUSE: Duration = Duration::from_millis(1);
+
+/// Whether two paths lead to the same directory, as far as that is known.
+fn is_same(one: &Path, other: &Path) -> bool {
+    let spelled = |path: &Path| std::path::absolute(path).ok();
+    let found = |path: &Path| path.canonicalize().ok();
+    let same = |one: Option<PathBuf>, other: Option<PathBuf>| one.is_some() && one == other;
+    same(spelled(one), spelled(other)) || same(found(one), found(other))
+}
 
 impl Database {
     /// Backs up the database into the directory `dir`, while transactions run.
@@ -67,8 +75,8 @@ impl Database {
     /// running; [`Error::StorageFull`] and [`Error::Io`] of `dir`; [`Error::Damaged`] if a
     /// version's checksum does not fit; [`Error::Cancelled`]; [`Error::Closed`], also if the
     /// database is closed during the call; [`Error::TooManyTransactions`]; [`Error::InvalidOption`]
-    /// if the rate is 0, if the path of `dir` is empty, if the path to the earlier backup cannot be
-    /// stored as text, or if the database is damaged and open to be salvaged; errors of [`restore`]
+    /// if the rate is 0, if the path of `dir` is empty, if the earlier backup is in `dir` itself, if
+    /// the path to it cannot be stored as text, or if the database is damaged and open to be salvaged; errors of [`restore`]
     /// about the earlier backup, and [`Error::NotABackupOfThis`]. This database is unaffected in
     /// every case.
     ///
@@ -92,6 +100,14 @@ impl Database {
     pub fn backup_to(&self, dir: impl AsRef<Path>, options: &BackupOptions) -> Result<BackupReport> {
         let (dir, began) = (dir.as_ref(), Instant::now());
         options.check()?;
+        if let Some(since) = &options.since
+            && is_same(since, dir)
+        {
+            return Err(Error::InvalidOption(format!(
+                "a backup into {} cannot be since itself; make it in a directory of its own, since an earlier backup",
+                dir.display()
+            )));
+        }
         if self.core.options.salvage.is_some() {
             let way = "a damaged database is copied by Salvaged::copy_into";
             return Err(Error::InvalidOption(way.into()));

@@ -260,6 +260,13 @@ fn a_chain_is_moved_and_broken() {
     fails!(db.backup_to(&into, &since), Error::Damaged { .. }, "was written to");
     fails!(db.backup_to(&into, &BackupOptions::new().since(at("nowhere"))), Error::NoDatabase(_), "nowhere");
     assert!(!into.exists());
+    // Whether it is there or not, and however it is spelled.
+    let around = at("b").join("../b/three");
+    for (dir, since) in [(&into, &into), (&at("b/three"), &around)] {
+        let since = BackupOptions::new().since(since);
+        fails!(db.backup_to(dir, &since), Error::InvalidOption(_), "cannot be since itself");
+    }
+    assert!(!into.exists());
     let since = at("b/three/pantile.increment/since");
     fs::write(&since, b"pantile increment 2\nsince .\n").expect("write");
     fails!(try_it(), Error::Damaged { .. }, "which backup");
