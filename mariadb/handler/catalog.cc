@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "catalog.h"
+#include "session.h"
 #include <atomic>
 #include <set>
 
@@ -30,7 +31,13 @@ namespace
   int run(Work *work)
   {
     auto call= [](pantile_txn *txn, void *work) { return ((Work *) work)->body(txn, (Work *) work); };
-    return pantile_run(db, nullptr, call, work);
+    /* If there is no room, the error is not to name a transaction of the connection that it fails. */
+    const THD *thd= current_thd;
+    pantile_txn_options options= {};
+    options.name= thd ? NAME_OF_CONNECTIONS : nullptr;
+    options.has_number= thd;
+    options.number= thd ? thd_get_thread_id(thd) : 0;
+    return pantile_run(db, &options, call, work);
   }
 
   int get(pantile_txn *txn, const std::string &name, Entry *entry)

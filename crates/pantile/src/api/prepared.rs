@@ -148,7 +148,7 @@ impl Database {
         let mut other = Transaction::begin_within(self.seats.own(), late())?;
         other.write_record(table, name, &record, txn)?;
         *parts = prepare::parts(&record);
-        other.commit()?;
+        other.commit().map_err(|error| txn.name_another_holder(error))?;
         txn.prepare(table, name, *parts)
     }
 

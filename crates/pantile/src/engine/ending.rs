@@ -83,9 +83,23 @@ impl Core {
         }
     }
 
+    /// The same for an error that names a holder already, of a transaction that worked for
+    /// the one in `except`.
+    pub fn name_another_holder(&self, error: Error, except: Slot) -> Error {
+        match error {
+            Error::StorageFull { detail, holder: Some(_) } => {
+                Error::StorageFull { detail, holder: self.largest_holder(except).map(Box::new) }
+            }
+            other => other,
+        }
+    }
+
     fn largest_holder(&self, except: Slot) -> Option<Holding> {
         let holders = self.holders();
-        let others = holders.iter().filter(|h| h.open.slot != except && h.held.bytes > 0);
+        let failed = self.buffers.holder(except);
+        let is_other =
+            |h: &&HeldBy| h.open.slot != except && !failed.is_some_and(|f| f.is_called_as(&h.holder));
+        let others = holders.iter().filter(is_other).filter(|h| h.held.bytes > 0);
         let HeldBy { open, holder, held } = others.max_by_key(|h| h.held.bytes)?;
         Some(Holding::new(describe(open, Some(*holder), self.registry.now()), held.bytes))
     }

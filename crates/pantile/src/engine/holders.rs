@@ -72,6 +72,12 @@ impl Holder {
         TransactionId(self.turn * TRANSACTION_SLOTS as u64 + slot.index() as u64)
     }
 
+    /// Whether to people it is the same: a connection, of which several transactions are
+    /// open.
+    pub fn is_called_as(&self, other: &Holder) -> bool {
+        self.number.is_some() && (self.name, self.number) == (other.name, other.number)
+    }
+
     /// The thread's name, as the system has it.
     pub fn thread_name(self) -> Option<String> {
         let path = format!("/proc/self/task/{}/comm", self.thread);

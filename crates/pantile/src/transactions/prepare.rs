@@ -128,6 +128,11 @@ impl Transaction {
         (0..parts).try_for_each(|part| self.delete_key(table, &key(name, part)).map(drop))
     }
 
+    /// What has failed is work for this transaction, which its error is not to name.
+    pub(crate) fn name_another_holder(&self, error: Error) -> Error {
+        self.core.name_another_holder(error, self.slot)
+    }
+
     /// The record is durable. From here on the commit deletes it as well, and nothing
     /// refuses the commit.
     pub(crate) fn prepare(&mut self, table: &Table, name: &[u8], parts: usize) -> Result<()> {

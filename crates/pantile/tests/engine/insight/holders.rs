@@ -1,6 +1,8 @@
 //! Every transaction that keeps garbage is listed with what its program called it, and where it began.
 
-use pantile::{Database, Error, Isolation, Options, TableDef, TransactionOptions, Type, Value};
+use pantile::{
+    Database, Error, Isolation, MediumKind, Options, TableDef, Transaction, TransactionOptions, Type, Value,
+};
 use pantile_testkit::{ScratchDir, fails};
 
 use super::{open, rewrite};
@@ -95,6 +97,41 @@ fn a_full_medium_names_the_holder() {
     fails!(Err::<(), _>(full), Error::StorageFull { .. }, "no room", "or end what keeps", "\"nightly 7\"");
     drop(report);
     write_all(&db).expect("nothing is held any more");
+}
+
+/// What fails is work for the transaction that keeps most, or another one of the same connection: to
+/// end it is no advice.
+#[test]
+fn a_full_medium_does_not_name_who_failed() {
+    for prepares in [true, false] {
+        let db = Options::new().medium(MediumKind::Dram).max_bytes(8 << 20).block_slots(16);
+        let db = db.open("unused").expect("open");
+        let def = TableDef::new("t").column("id", Type::U64).column("data", Type::Bytes(4000));
+        let table = db.create_table(def.primary_key(["id"])).expect("create");
+        let put = |txn: &mut Transaction, n: u64| txn.upsert(&table, &[n.into(), Value::Bytes(&[7; 4000])]);
+        let write_all = || (0..1200u64).try_for_each(|n| db.run(|txn| put(txn, n)).map(drop));
+        let connection = TransactionOptions::new().isolation(Isolation::Snapshot).name("connection");
+        let begin = |number| db.begin_with(connection.number(number)).expect("begin");
+        // The table of records.
+        let mut first = begin(1);
+        put(&mut first, 9_999).expect("a row");
+        db.prepare(first, b"first").expect("there is room").rollback().expect("rolled back");
+        write_all().expect("there is room for all rows");
+        let mut holder = begin(7);
+        let full = write_all().expect_err("the holder keeps every version that it sees");
+        assert!(full.to_string().contains("connection 7"), "{full}");
+        (2_000..2_100).try_for_each(|n| put(&mut holder, n).map(drop)).expect("rows");
+        let full = if prepares {
+            db.prepare(holder, b"x").map(drop).expect_err("no room for its record")
+        } else {
+            let mut other = begin(7);
+            (3_000..3_100).try_for_each(|n| put(&mut other, n).map(drop)).expect("rows");
+            let full = other.commit().expect_err("no room");
+            drop(holder);
+            full
+        };
+        assert!(matches!(full, Error::StorageFull { holder: None, .. }), "{full:?}");
+    }
 }
 
 #[test]
