@@ -6,6 +6,9 @@
 //! A worker takes a job with a lease. If the worker dies, the lease expires and another worker
 //! takes the job.
 //!
+//! Keep readers of the database short: beside a long one, taking a job steps over the entries of
+//! all jobs that were done since it began (docs/guide/space.md).
+//!
 //! `cargo run -p pantile --example job_queue`
 
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -157,7 +157,7 @@
 //! A [`Transaction`] can move to another thread, but one thread uses it at a time. Only one process at a time can
 //! open a database to write, and only once; a second opening fails with [`Error::AlreadyOpen`]. Any number of
 //! processes can open the database to read it, with or without a process that writes ([`Database::open_read_only`]).
-//! After a fork, the child process must not use it.
+//! After a fork, the child process must not use it, nor drop it: the threads that dropping waits for are the parent's.
 //!
 //! ```
 //! # use pantile::*;

@@ -345,14 +345,15 @@ impl Database {
     ///
     /// The call works beside running transactions. It moves live versions out of every block that
     /// has something obsolete in it, and gives empty space back to the system. While it works, the
-    /// copies take space of their own.
+    /// copies take space of their own. What writers make obsolete meanwhile is left to the database,
+    /// so the call also ends beside writers that never rest.
     ///
     /// Usually this is not necessary: the database keeps its space below
     /// [`GcOptions::space_target`](crate::GcOptions::space_target) by itself.
     ///
-    /// Returns what is left to do: nothing, unless running transactions still see it. Collectors
-    /// other than TB-Collect move nothing together; with them, only dropped tables and empty space
-    /// are given back.
+    /// Returns what is left to do of what there was at the call: nothing, unless running
+    /// transactions still see it. Collectors other than TB-Collect move nothing together; with
+    /// them, only dropped tables and empty space are given back.
     ///
     /// # Errors
     /// [`Error::Closed`], [`Error::TooManyTransactions`], [`Error::MediumFailed`].

@@ -249,6 +249,10 @@ impl Database {
 
     /// Creates a secondary index of a table, which may have rows and be in use.
     ///
+    /// A unique index can refuse transactions that run beside the call: if one of them has written a
+    /// key that another row has as well, its commit fails with [`Error::DuplicateKey`]. The whole
+    /// transaction has been rolled back then.
+    ///
     /// # Errors
     /// [`Error::IndexExists`], [`Error::InvalidDefinition`], [`Error::UnknownColumn`];
     /// [`Error::DuplicateKey`] if the index is to be unique and two rows have the same key;
@@ -322,9 +326,9 @@ impl Database {
 
     /// Drops a secondary index.
     ///
-    /// Scans that have begun go on. Transactions that began before the call maintain the index
-    /// until they end, so that what they have read through it stays protected. Its memory is freed
-    /// after that.
+    /// Scans that have begun go on. Other calls on the index fail with [`Error::UnknownIndex`] from
+    /// now on, also in transactions that began before. These maintain the index until they end, so
+    /// that what they have read through it stays protected. Its memory is freed after that.
     ///
     /// # Errors
     /// [`Error::UnknownIndex`], [`Error::PreparedChanges`], and errors of the commit. If the call

@@ -44,6 +44,9 @@ impl Database {
     /// Locks of rows that the transaction has not changed last only until the database is closed.
     /// The definitions of tables whose rows it has changed cannot change.
     ///
+    /// A transaction that has changed nothing has no record. So after the database has been opened
+    /// again, its name is unknown. That is no loss: there was nothing to decide.
+    ///
     /// Readers do not wait for the transaction, unless it is serializable. The call fixes the
     /// timestamp of a serializable transaction. From then on, transactions that read what it has
     /// written wait until it ends, or until their conflict policy lets them fail, and so does the

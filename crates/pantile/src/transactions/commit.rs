@@ -83,8 +83,8 @@ impl Transaction {
     ///
     /// # Errors
     /// [`Error::StorageFull`], [`Error::Conflict`], [`Error::TableDropped`],
-    /// [`Error::TransactionTooLarge`], [`Error::TransactionEnded`]: the transaction has been rolled
-    /// back.
+    /// [`Error::TransactionTooLarge`], [`Error::TransactionEnded`], and [`Error::DuplicateKey`] of a
+    /// unique index that was created beside the transaction: the transaction has been rolled back.
     ///
     /// [`Error::MediumFailed`]: the commit may or may not be there when the database is next
     /// opened. If the write failed, the transaction has been rolled back in memory. If the sync

@@ -430,6 +430,9 @@ impl Options {
 
     /// Limits the bytes that the medium may take, from 64 KiB to 1 TiB, which is
     /// the default. Commits beyond the limit fail with [`Error::StorageFull`].
+    ///
+    /// With less than about 16 MB above twice the live bytes, commits may also fail for a moment
+    /// while blocks are free: these suit rows of another size, or wait for a state record.
     #[must_use]
     pub fn max_bytes(mut self, bytes: u64) -> Self {
         self.max_bytes = Some(bytes);
