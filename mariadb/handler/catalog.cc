@@ -112,6 +112,15 @@ namespace
   }
 }
 
+std::string error_message(const std::string &engine_name, const std::string &name)
+{
+  std::string message= pantile_error_message();
+  const std::string from= '"' + engine_name + '"', to= '"' + name + '"';
+  for (size_t at= 0; (at= message.find(from, at)) != std::string::npos; at+= to.size())
+    message.replace(at, from.size(), to);
+  return message;
+}
+
 int catalog::open(pantile_db *database)
 {
   db= database;

@@ -15,6 +15,9 @@ struct Entry
   std::string engine_name() const { return "t" + std::to_string(number); }
 };
 
+/* The engine's words for its last error in this thread, in which a table has another name than the engine's. */
+std::string error_message(const std::string &engine_name, const std::string &name);
+
 /* Drops a table of the engine that no name means any more. 0 is none. */
 void drop_engine_table(uint64_t number);
 

@@ -92,6 +92,15 @@ static int refuse_unknown(THD *thd, const char *name, const HA_CREATE_INFO *info
   return HA_ERR_TABLESPACE_EXISTS;
 }
 
+/* A copy that is to replace a table has a name of the server's own, with # in it. */
+static std::string name_in_statement(THD *thd, const TABLE_SHARE *made)
+{
+  const TABLE_LIST *first= thd->lex->query_tables;
+  const bool is_copy= made->table_name.str[0] == '#' && first;
+  const LEX_CSTRING &schema= is_copy ? first->db : made->db, &table= is_copy ? first->table_name : made->table_name;
+  return std::string(schema.str, schema.length) + "." + std::string(table.str, table.length);
+}
+
 int ha_pantile::create(const char *name, TABLE *form, HA_CREATE_INFO *info)
 {
   THD *thd= ha_thd();
@@ -120,7 +129,8 @@ int ha_pantile::create(const char *name, TABLE *form, HA_CREATE_INFO *info)
     code= catalog::put(name, entry, &before);
   if (code != PANTILE_OK)
   {
-    my_printf_error(ER_CANT_CREATE_TABLE, "Pantile: %s", MYF(0), pantile_error_message());
+    my_printf_error(ER_CANT_CREATE_TABLE, "Pantile: %s", MYF(0),
+                    error_message(entry.engine_name(), name_in_statement(thd, form->s)).c_str());
     return handler_error(thd, code, HA_ERR_INTERNAL_ERROR);
   }
   drop_engine_table(before);
@@ -497,7 +507,7 @@ bool ha_pantile::inplace_alter_table(TABLE *altered, Alter_inplace_info *info)
       else if (code == PANTILE_CANCELLED)
         my_error(ER_QUERY_INTERRUPTED, MYF(0));
       else if (code != PANTILE_OK)
-        my_printf_error(ER_INTERNAL_ERROR, "Pantile: %s", MYF(0), pantile_error_message());
+        my_printf_error(ER_INTERNAL_ERROR, "Pantile: %s", MYF(0), engine_message().c_str());
       if (code != PANTILE_OK)
         return true;
     }
@@ -516,7 +526,7 @@ bool ha_pantile::change_columns(TABLE *altered, Alter_inplace_info *info)
   failed= failed || pantile_alter_table(pantile_database, share->table, change, nullptr) != PANTILE_OK;
   pantile_table_change_free(change);
   if (failed)
-    my_printf_error(ER_INTERNAL_ERROR, "Pantile: %s", MYF(0), pantile_error_message());
+    my_printf_error(ER_INTERNAL_ERROR, "Pantile: %s", MYF(0), engine_message().c_str());
   return failed;
 }
 

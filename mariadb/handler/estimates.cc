@@ -43,7 +43,7 @@ int ha_pantile::info(uint flag)
   if (flag & HA_STATUS_AUTO)
     stats.auto_increment_value= share->next_number();
   if (flag & HA_STATUS_ERRKEY)
-    errkey= duplicate;
+    errkey= failure().key;
   return 0;
 }
 

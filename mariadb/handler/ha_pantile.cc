@@ -4,28 +4,45 @@
 
 int ha_pantile::error(int code, int none)
 {
-  if (code >= PANTILE_MISUSE)
-    message= pantile_error_message();
+  if (code < PANTILE_MISUSE)
+    return handler_error(ha_thd(), code, none);
+  Failure &last= failure();
+  last.message= engine_message();
   if (code == PANTILE_DUPLICATE_KEY)
   {
     const char *name= pantile_error_index();
     bool is_known= !name || !strcmp(name, "primary");
-    duplicate= shape.primary;
+    last.key= shape.primary;
     for (uint k= 0; name && k < shape.keys.size(); k++)
       if (k != shape.primary && shape.keys[k].name == name)
       {
-        duplicate= k;
+        last.key= k;
         is_known= true;
       }
     /* An index that has been dropped since the transaction began, and binds it still. */
     if (!is_known)
-      return handler_error(ha_thd(), PANTILE_CONFLICT, none);
+      code= PANTILE_CONFLICT;
   }
-  return handler_error(ha_thd(), code, none);
+  return last.error= handler_error(ha_thd(), code, none);
 }
 
-bool ha_pantile::get_error_message(int, String *to)
+/* The engine's words for its last error, with the server's name of the table. */
+std::string ha_pantile::engine_message() const
 {
+  const char *engine_name= share && table_share ? pantile_table_name(share->table) : nullptr;
+  if (!engine_name)
+    return pantile_error_message();
+  return error_message(engine_name, std::string(table_share->db.str) + "." + table_share->table_name.str);
+}
+
+/* The server puts what it gets here behind words of its own after HA_ERR_LOCK_DEADLOCK. What the engine says of the call
+ * is no longer true then: the transaction is rolled back. */
+bool ha_pantile::get_error_message(int error, String *to)
+{
+  const Failure &last= failure();
+  std::string message= last.error == error ? last.message : "";
+  if (error == HA_ERR_LOCK_DEADLOCK && !message.empty())
+    message= ": " + message.substr(0, message.find(';'));
   to->copy(message.data(), message.size(), system_charset_info);
   return false;
 }
@@ -33,14 +50,21 @@ bool ha_pantile::get_error_message(int, String *to)
 /* Errors of which the server's own words say too little. */
 void ha_pantile::print_error(int error, myf flags)
 {
-  switch (error)
+  const Failure &last= failure();
+  switch (last.error == error ? error : 0)
   {
   case HA_ERR_ROLLBACK:
-    my_printf_error(ER_ROLLBACK_ONLY, "The transaction was rolled back: %s", flags, message.c_str());
+    my_printf_error(ER_ROLLBACK_ONLY, "The transaction was rolled back: %s", flags, last.message.c_str());
     break;
   case HA_ERR_RECORD_FILE_FULL:
     my_printf_error(ER_RECORD_FILE_FULL, "The table '%s' is full: %s", flags | ME_ERROR_LOG, table_share->table_name.str,
-                    message.c_str());
+                    last.message.c_str());
+    break;
+  case HA_ERR_OUT_OF_MEM:
+    my_printf_error(ER_OUT_OF_RESOURCES, "pantile_memory_limit is reached: %s", flags, last.message.c_str());
+    break;
+  case HA_ERR_INDEX_COL_TOO_LONG:
+    my_printf_error(ER_INDEX_COLUMN_TOO_LONG, "%s", flags, last.message.c_str());
     break;
   default:
     handler::print_error(error, flags);
@@ -86,7 +110,7 @@ int ha_pantile::open_indexes()
 {
   if (!shape.find(table, share->table))
   {
-    message= "the columns of the engine's table are not those of the table's definition";
+    failure().message= "the columns of the engine's table are not those of the table's definition";
     return HA_ERR_TABLE_DEF_CHANGED;
   }
   pantile_row_leave_out(row, nullptr, 0);
@@ -224,7 +248,10 @@ int ha_pantile::enter(THD *thd, thr_lock_type type)
   txn= session->transaction();
   txn_number= session->number();
   if (failed)
-    message= session->why_ended().empty() ? pantile_error_message() : session->why_ended();
+  {
+    session->failure.error= failed;
+    session->failure.message= session->why_ended().empty() ? pantile_error_message() : session->why_ended();
+  }
   /* TRUNCATE, or an ALTER TABLE that copies, has put another table in the place of the one that the snapshot knows. What
    * only writes new rows may. */
   is_newer= !failed && table->s->tmp_table == NO_TMP_TABLE && session->is_before(share->table);
@@ -649,7 +676,9 @@ Item *ha_pantile::idx_cond_push(uint index, Item *condition)
  * delete it in between. Returns the engine's code; PANTILE_NOT_FOUND if it has gone already. */
 int ha_pantile::lock_duplicate()
 {
-  Session::of(ha_thd())->see_newest();
+  Session *session= Session::of(ha_thd());
+  const uint duplicate= session->failure.key;
+  session->see_newest();
   if (duplicate == MAX_KEY)
     return PANTILE_NOT_FOUND;
   shape.key_of_row(duplicate, values.data(), key_values);
@@ -675,7 +704,7 @@ int ha_pantile::insert_or_lock()
     if (found != HA_ERR_FOUND_DUPP_KEY)
       return found;
     /* A row of a table without a key has a number that no other has. */
-    if (duplicate == MAX_KEY)
+    if (failure().key == MAX_KEY)
       return HA_ERR_INTERNAL_ERROR;
     code= lock_duplicate();
     if (code == PANTILE_OK)
@@ -690,6 +719,29 @@ int ha_pantile::insert_or_lock()
   }
 }
 
+/* A text is longer than a key has room for. It is the first that has no sort key. */
+int ha_pantile::refuse_long_key(const uchar *record)
+{
+  Failure &last= failure();
+  last.error= HA_ERR_INDEX_COL_TOO_LONG;
+  last.message= "A value is too long for its key";
+  for (uint k= 0; k < shape.keys.size(); k++)
+    for (const Part &part : shape.keys[k].parts)
+    {
+      if (part.sort < 0 || values[part.column].kind != PANTILE_NULL)
+        continue;
+      const Sort_column &sort= shape.sorts[part.sort];
+      const Field *field= table->field[sort.field];
+      if (field->is_null_in_record(record))
+        continue;
+      last.message= std::string("The value of column '") + field->field_name.str + "' is too long for key '" +
+                    table->key_info[k].name.str + "': its sort key may take " + std::to_string(sort.most) +
+                    " bytes there. Store a shorter one, or make the key over a prefix of the column";
+      return last.error;
+    }
+  return last.error;
+}
+
 int ha_pantile::write_row(const uchar *record)
 {
   if (int failed= ready())
@@ -698,7 +750,7 @@ int ha_pantile::write_row(const uchar *record)
     if (int failed= update_auto_increment())
       return failed;
   if (!shape.encode(table, record, scratch, values))
-    return HA_ERR_INDEX_COL_TOO_LONG;
+    return refuse_long_key(record);
   if (shape.primary == MAX_KEY)
   {
     uint64_t number;
@@ -723,7 +775,7 @@ int ha_pantile::update_row(const uchar *before, const uchar *after)
   if (int failed= ready())
     return failed;
   if (!shape.encode(table, after, scratch, values))
-    return HA_ERR_INDEX_COL_TOO_LONG;
+    return refuse_long_key(after);
   std::vector<size_t> columns;
   std::vector<pantile_value> changed;
   std::vector<bool> is_changed(table->s->fields);

@@ -169,6 +169,9 @@ private:
   bool has_virtual_part(uint index) const;
   void read_virtual_columns_from_rows();
   int error(int code, int none= HA_ERR_END_OF_FILE);
+  Failure &failure() const { return Session::of(ha_thd())->failure; }
+  std::string engine_message() const;
+  int refuse_long_key(const uchar *record);
   int enter(THD *thd, thr_lock_type type);
   int ready();
   int ready_to_look();
@@ -258,8 +261,6 @@ private:
   bool joins= false;
 
   uint64_t row_id= 0;
-  std::string message;
-  uint duplicate= MAX_KEY;
 };
 
 #endif

@@ -68,7 +68,7 @@ int ha_pantile::check(THD *thd, HA_CHECK_OPT *options)
   if (verified == PANTILE_CANCELLED)
     return HA_ADMIN_FAILED;
   if (verified != PANTILE_OK)
-    return report(thd, pantile_error_message()), HA_ADMIN_FAILED;
+    return report(thd, engine_message()), HA_ADMIN_FAILED;
   if (damage.rows > LISTED)
     report(thd, "and " + std::to_string(damage.rows - LISTED) + " more rows are damaged");
   if (damage.rows)
@@ -77,12 +77,12 @@ int ha_pantile::check(THD *thd, HA_CHECK_OPT *options)
     return HA_ADMIN_OK;
   Reading reading(running());
   if (!reading.txn)
-    return report(thd, pantile_error_message()), HA_ADMIN_FAILED;
+    return report(thd, engine_message()), HA_ADMIN_FAILED;
   int outcome= HA_ADMIN_OK;
   Found rows;
   int code= go_through(thd, reading.txn, share->table, nullptr, &rows);
   if (code != PANTILE_DONE && !thd_killed(thd))
-    return report(thd, pantile_error_message()), HA_ADMIN_CORRUPT;
+    return report(thd, engine_message()), HA_ADMIN_CORRUPT;
   for (uint k= 0; k < shape.keys.size() && !thd_killed(thd); k++)
   {
     if (k == shape.primary)
@@ -93,7 +93,7 @@ int ha_pantile::check(THD *thd, HA_CHECK_OPT *options)
     if (thd_killed(thd))
       break;
     if (code != PANTILE_DONE)
-      report(thd, index + ": " + pantile_error_message());
+      report(thd, index + ": " + engine_message());
     else if (entries.rows != rows.rows)
       report(thd, index + " leads to " + std::to_string(entries.rows) + " rows, and the table has " +
                       std::to_string(rows.rows));
@@ -119,7 +119,7 @@ int ha_pantile::optimize(THD *thd, HA_CHECK_OPT *)
 {
   Session::of(thd)->rollback(thd, true);
   if (int code= pantile_compact(pantile_database))
-    return report(thd, pantile_error_message()), error(code), HA_ADMIN_FAILED;
+    return report(thd, engine_message()), error(code), HA_ADMIN_FAILED;
   pantile_stats now;
   if (pantile_statistics(pantile_database, &now) == PANTILE_OK && now.running && now.obsolete_bytes)
     push_warning_printf(thd, Sql_condition::WARN_LEVEL_NOTE, ER_UNKNOWN_ERROR,

@@ -516,7 +516,7 @@ int handler_error(THD *thd, int code, int none)
     return HA_ERR_RECORD_FILE_FULL;
   case PANTILE_MEMORY_FULL: case PANTILE_TRANSACTION_TOO_LARGE:
     end_outer_statement(thd);
-    return HA_ERR_LOCK_TABLE_FULL;
+    return code == PANTILE_MEMORY_FULL ? HA_ERR_OUT_OF_MEM : HA_ERR_LOCK_TABLE_FULL;
   case PANTILE_ROW_TOO_LARGE:
     return HA_ERR_TO_BIG_ROW;
   case PANTILE_TABLE_DROPPED: case PANTILE_UNKNOWN_NAME:

@@ -7,6 +7,14 @@
 #include <atomic>
 #include <vector>
 
+/* Why a handler has failed last. The server may ask another one for it, that of another part of the table. */
+struct Failure
+{
+  int error= 0;        /* of the handler */
+  std::string message;
+  uint key= MAX_KEY;   /* that has a duplicate */
+};
+
 /* Transactions of connections have this name in the engine, and the connection's number. */
 #define NAME_OF_CONNECTIONS "connection"
 
@@ -54,6 +62,7 @@ public:
   static bool free_ended(uint64_t connection, uint64_t id, const char *by);
   /* Why the transaction was ended, after HA_ERR_ROLLBACK; empty if the engine's message says it. */
   const std::string &why_ended() const { return ended; }
+  Failure failure;
 
 private:
   /* Between statements another thread may end the transaction. All that uses it begins with `take`, and ends with `leave`

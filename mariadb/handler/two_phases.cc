@@ -67,7 +67,10 @@ int tell_not_committed(THD *thd, int code)
     my_printf_error(ER_ROLLBACK_ONLY, "The transaction was rolled back: %s", MYF(0), pantile_error_message());
   else if (code == PANTILE_STORAGE_FULL)
     my_printf_error(ER_RECORD_FILE_FULL, "Pantile did not commit: %s", MYF(ME_ERROR_LOG), pantile_error_message());
-  else if (code == PANTILE_TRANSACTION_TOO_LARGE || code == PANTILE_MEMORY_FULL)
+  else if (code == PANTILE_MEMORY_FULL)
+    my_printf_error(ER_OUT_OF_RESOURCES, "Pantile did not commit, because pantile_memory_limit is reached: %s", MYF(0),
+                    pantile_error_message());
+  else if (code == PANTILE_TRANSACTION_TOO_LARGE)
     my_printf_error(ER_LOCK_TABLE_FULL, "Pantile did not commit: %s", MYF(0), pantile_error_message());
   else
     my_printf_error(ER_ERROR_DURING_COMMIT, "Pantile did not commit: %s", MYF(0), pantile_error_message());

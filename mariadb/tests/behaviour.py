@@ -2,7 +2,7 @@
 
 usage: behaviour.py SOCKET SMALL
 
-SMALL is the socket of a server with pantile_max_bytes=32M.
+SMALL is the socket of a server with pantile_max_bytes=32M and pantile_memory_limit=64M.
 """
 
 import os
@@ -766,234 +766,54 @@ def full_medium():
     a.do("DROP TABLE big")
 
 
-def maintenance():
-    """CHECK, ANALYZE, OPTIMIZE, and what is refused."""
+def texts_of_errors():
+    """They name the server's table and key, and say what to do."""
     a, b = pair("Pantile")
-    (directory,), = a.do("SELECT CONCAT(@@datadir, @@pantile_data_dir)")
-    a.do("CREATE TABLE m (id INT PRIMARY KEY, n INT, v VARCHAR(200), KEY by_n (n), KEY by_v (v)) ENGINE=Pantile")
-    a.do("INSERT INTO m SELECT seq, seq % 7, CONCAT(REPEAT('x', 100), 'row ', seq) FROM seq_1_to_20000")
-    whole = [("behaviour.m", "check", "status", "OK")]
-    same(a.do("CHECK TABLE m"), whole), same(a.do("CHECK TABLE m QUICK"), whole)
-    # What it checks is one state, beside writers.
-    b.do("BEGIN"), b.do("UPDATE m SET n = n + 1 WHERE id < 100"), same(a.do("CHECK TABLE m"), whole), b.do("COMMIT")
-    # OPTIMIZE gives space back, ANALYZE lets the optimizer know of the rows that are left.
-    def of(variable):
-        return int(a.do(f"SHOW STATUS LIKE 'pantile_{variable}'")[0][1])
-    def per_key():
-        return int(a.do("SELECT CARDINALITY FROM information_schema.STATISTICS WHERE TABLE_NAME = 'm' AND INDEX_NAME = 'by_n'")[0][0])
-    a.do("DELETE FROM m WHERE id > 1000")
-    before = of("medium_bytes")
-    # What an old snapshot may read stays, and the answer says so.
-    b.do("START TRANSACTION WITH CONSISTENT SNAPSHOT"), b.do("SELECT COUNT(*) FROM m"), a.do("UPDATE m SET n = 3")
-    found = a.do("OPTIMIZE TABLE m")
-    assert found[0][2] == "Note" and "bytes of old versions stay" in found[0][3], found
-    b.do("COMMIT")
-    same(a.do("OPTIMIZE TABLE m"), [("behaviour.m", "optimize", "status", "OK")])
-    left = of("medium_bytes")
-    assert left < before * 3 // 4, f"OPTIMIZE leaves {left} of {before} bytes"
-    a.do("UPDATE m SET n = id")
-    same(a.do("ANALYZE TABLE m")[-1], ("behaviour.m", "analyze", "status", "OK"))
-    # Entries of old versions count until they have been cleaned up.
-    eventually("the number of keys is known", lambda: 500 < per_key() < 2000)
-    same(a.do("FLUSH TABLES m FOR EXPORT"), -1031), same(a.do("UNLOCK TABLES"), 0)
-    same(a.do("ALTER TABLE m DISCARD TABLESPACE"), -1031), same(a.do("ALTER TABLE m IMPORT TABLESPACE"), -1031)
-    # A row that the disk has changed: it is found, and named, also after others have read it.
-    a.do("CREATE TABLE other (id INT PRIMARY KEY, v VARCHAR(50)) ENGINE=Pantile"), a.do("INSERT INTO other VALUES (1, 'sound')")
-    a.do("INSERT INTO m VALUES (100001, 5, 'to be damaged 7c1e')")
-    with open(f"{directory}/pantile.data", "r+b") as file:
-        place = file.read().rindex(b"to be damaged 7c1e")
-        file.seek(place), file.write(b"T")
-    found = a.do("CHECK TABLE m")
-    assert found[0][2] == "Warning" and "is damaged" in found[0][3] and "checksum" in found[0][3], found
-    same(found[-1], ("behaviour.m", "check", "error", "Corrupt")), same(a.do("CHECK TABLE m QUICK")[-1], found[-1])
-    same(a.do("CHECK TABLE other"), [("behaviour.other", "check", "status", "OK")])
-    # Nor is it copied into a backup.
-    same(a.do(f"SET GLOBAL pantile_backup_to = '{directory}-backup'"), -1105)
-    with open(f"{directory}/pantile.data", "r+b") as file:
-        file.seek(place), file.write(b"t")
-    same(a.do("CHECK TABLE m"), whole), same(a.do(f"SET GLOBAL pantile_backup_to = '{directory}-backup'"), 0)
-    same(a.do("SHOW STATUS LIKE 'pantile_backup_state'")[0][1], "complete"), shutil.rmtree(f"{directory}-backup")
-    a.do("DROP TABLE m, other")
+    a.do("BEGIN"), a.do("SELECT * FROM {t}"), b.do("UPDATE {t} SET n = 11 WHERE id = 1")
+    same(a.do("UPDATE {t} SET n = 12 WHERE id = 1"), -1213)
+    same(a.message, "Deadlock found when trying to get lock; try restarting transaction: conflict in table "
+         '"behaviour.t_Pantile": another transaction has committed the tuple since this one took its snapshot')
+    a.do("SET pantile_lock_wait_timeout = 5"), b.do("SET pantile_lock_wait_timeout = 5")
+    a.do("BEGIN"), b.do("BEGIN"), a.do("UPDATE {t} SET n = 1 WHERE id = 1"), b.do("UPDATE {t} SET n = 1 WHERE id = 2")
+    waits = a.later("UPDATE {t} SET n = 1 WHERE id = 2")
+    same(b.do("UPDATE {t} SET n = 1 WHERE id = 1"), -1213)
+    assert 'transaction: conflict in table "behaviour.t_Pantile": waiting' in b.message, b.message
+    same(waits(), 1), a.do("ROLLBACK")
+    # A key that is too long for the engine, in each statement that makes one.
+    a.do("CREATE TABLE made (id INT PRIMARY KEY, v VARBINARY(2000)) ENGINE=Pantile")
+    for statement in ("CREATE TABLE other (id INT PRIMARY KEY, v VARBINARY(2000), KEY long_key (v)) ENGINE=Pantile",
+                      "ALTER TABLE made ADD KEY long_key (v)", "ALTER TABLE made ADD KEY long_key (v), ALGORITHM=COPY",
+                      "CREATE INDEX long_key ON made (v)"):
+        assert a.do(statement) in (-1005, -1815), statement
+        name = "behaviour.other" if "other" in statement else "behaviour.made"
+        assert f'"{name}": a key of index "long_key"' in a.message, (statement, a.message)
+    # A text that is too long for its key, also in the part of a table that an update moves it to.
+    a.do("CREATE TABLE texts (id INT PRIMARY KEY, n INT, v VARCHAR(760), KEY n (n), KEY of_text (n, v)) "
+         "CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci ENGINE=Pantile PARTITION BY HASH (id) PARTITIONS 2")
+    same(a.do("INSERT INTO texts VALUES (1, 1, REPEAT('x', 500))"), 1)
+    for statement in ("INSERT INTO texts VALUES (2, 1, REPEAT('x', 750))", "UPDATE texts SET v = REPEAT('x', 750)",
+                      "UPDATE texts SET v = REPEAT('x', 750), id = 2"):
+        same(a.do(statement), -1709)
+        assert "column 'v' is too long for key 'of_text': its sort key may take 15" in a.message, a.message
+    a.do("DROP TABLE made"), a.do("DROP TABLE texts")
 
 
-def eventually(what, happens, seconds=20):
-    until = time.time() + seconds
-    while not happens():
-        assert time.time() < until, f"not within {seconds} s: {what}"
-        time.sleep(0.05)
-
-
-def rewritten(a, rows=500):
-    """A table with garbage, if anybody holds it."""
-    a.do("CREATE OR REPLACE TABLE big (id INT PRIMARY KEY, n INT, note VARCHAR(2000), KEY by_n (n)) ENGINE=Pantile")
-    a.do(f"INSERT INTO big SELECT seq, 0, REPEAT('x', 1000) FROM seq_1_to_{rows}")
-
-
-def log_since(a, place):
-    (path,), = a.do("SELECT @@log_error")
-    with open(path, errors="replace") as log:
-        log.seek(place)
-        return log.read(), log.seek(0, 2)
-
-
-def tables_of_tables():
-    a, b = pair("Pantile")
-    rewritten(a)
-    where = "WHERE table_schema = 'behaviour' AND table_name = 'big' AND content = 'rows'"
-    (rows, blocks, taken, live, amplification, memory), = a.do(
-        "SELECT table_rows, blocks, bytes, live_bytes, space_amplification, index_memory_bytes "
-        f"FROM information_schema.pantile_tables {where}")
-    assert rows == 500 and blocks > 0 and taken >= live >= 500 * 1000 and amplification >= 1 and memory > 0
-    assert abs(amplification - taken / live) < 0.01
-    same(a.do(f"SELECT index_name, is_unique FROM information_schema.pantile_indexes {where} ORDER BY 1"),
-         [("by_n", "NO"), ("PRIMARY", "YES")])
-    same(a.do(f"SELECT SUM(blocks), SUM(bytes), SUM(live_bytes) FROM information_schema.pantile_blocks {where}"), [(blocks, taken, live)])
-    states = {state for state, in a.do("SELECT DISTINCT state FROM information_schema.pantile_blocks")}
-    assert "open" in states and states <= {"open", "sealed", "frozen", "released", "free", "record"}, states
-    names = dict(a.do("SELECT name, value FROM information_schema.pantile_collector"))
-    assert names["ROOM_BYTES"] > 0 and "PENDING_BLOCKS" in names and "LONG_TRANSACTION_BLOCKS" in names, names
-    # Names that are encoded, and partitions.
-    a.do("CREATE TABLE `a b-ü` (id INT PRIMARY KEY) ENGINE=Pantile PARTITION BY HASH (id) PARTITIONS 2")
-    same(a.do("SELECT table_schema, partition_name FROM information_schema.pantile_tables WHERE table_name = 'a b-ü' AND content = 'rows' ORDER BY 2"),
-         [("behaviour", "p0"), ("behaviour", "p1")])
-    a.do("DROP TABLE `a b-ü`")
-    # Values out of line are listed by themselves, under the name of their table.
-    a.do("CREATE TABLE huge (id INT PRIMARY KEY, data LONGBLOB) ENGINE=Pantile"), a.do("INSERT INTO huge VALUES (1, REPEAT('x', 3000000))")
-    (big,), = a.do("SELECT live_bytes FROM information_schema.pantile_tables WHERE table_name = 'huge' AND content = 'large values'")
-    assert big >= 3000000, big
-    a.do("DROP TABLE huge")
-
-
-def privileges():
-    a, b = pair("Pantile")
-    a.do("CREATE USER nobody@localhost"), a.do("GRANT ALL ON behaviour.* TO nobody@localhost")
-    nobody = Session("Pantile", user="nobody")
-    for table in ("tables", "indexes", "blocks", "collector", "transactions", "garbage_holders"):
-        same(nobody.do(f"SELECT COUNT(*) FROM information_schema.pantile_{table}"),
-             nobody.do("SELECT COUNT(*) FROM information_schema.innodb_trx"))
-    a.do("GRANT PROCESS ON *.* TO nobody@localhost")
-    nobody = Session("Pantile", user="nobody")
-    assert nobody.do("SELECT COUNT(*) FROM information_schema.pantile_tables")[0][0] > 0
-    a.do("DROP USER nobody@localhost")
-
-
-def garbage_holders():
-    a, b = pair("Pantile")
-    rewritten(a)
-    b.do("START TRANSACTION WITH CONSISTENT SNAPSHOT"), b.do("SELECT n FROM {t}")
-    for n in range(4):
-        a.do("UPDATE big SET n = n + 1")
-    (trx, isolation, read_only, age, held, freed), = a.do(
-        "SELECT trx_id, isolation, read_only, age_seconds, held_bytes, freed_bytes "
-        f"FROM information_schema.pantile_transactions WHERE connection_id = {b.id()}")
-    assert (isolation, read_only) == ("SNAPSHOT", "NO") and 0 < age < 60 and held >= freed > 500 * 1000
-    found = a.do("SELECT holder, trx_id, user, command, query, table_schema, held_bytes, held_blocks, holder_held_bytes, holder_freed_bytes "
-                 f"FROM information_schema.pantile_garbage_holders WHERE connection_id = {b.id()} AND table_name = 'big' AND content = 'rows'")
-    (holder, id, user, command, query, schema, bytes, blocks, all, freed), = found
-    same((holder, id, user, command, query, schema), (f"connection {b.id()}", trx, "root", "Sleep", None, "behaviour"))
-    assert all >= bytes > 500 * 1000 and blocks > 0 and freed > 0, found
-    # A statement that runs is shown.
-    done = b.later("SELECT SLEEP(1), n FROM {t} LIMIT 1")
-    (command, query), = a.do(f"SELECT command, query FROM information_schema.pantile_transactions WHERE connection_id = {b.id()}")
-    assert command == "Query" and "SLEEP(1)" in query, query
-    done()
-    # What is prepared is no KILL's to end.
-    c = Session("Pantile")
-    c.do("XA START 'holder'"), c.do("UPDATE {t} SET n = 31 WHERE id = 3"), c.do("XA END 'holder'"), same(c.do("XA PREPARE 'holder'"), 0)
-    same(a.do(f"SELECT is_prepared FROM information_schema.pantile_transactions WHERE connection_id = {c.id()}"), [("YES",)])
-    c.do("XA ROLLBACK 'holder'")
-    # KILL frees what it holds.
-    a.do(f"KILL {b.id()}")
-    mine = f"SELECT COUNT(*) FROM information_schema.pantile_garbage_holders WHERE connection_id = {b.id()}"
-    eventually("the holder is gone", lambda: a.do(mine) == [(0,)])
-
-
-def idle_connections():
-    a, b = pair("Pantile")
-    rewritten(a)
-    held = f"SELECT held_bytes FROM information_schema.pantile_transactions WHERE connection_id = {b.id()}"
-    read, write = "SELECT SUM(n) FROM big", "UPDATE {t} SET n = n + 1 WHERE id = 1"
-    for level, statements, keeps in (("READ COMMITTED", (read, write), False), ("READ COMMITTED", (write, read), False),
-                                     ("REPEATABLE READ", (write,), False), ("REPEATABLE READ", (write, read), True),
-                                     ("REPEATABLE READ", (read, write), True)):
-        b.do(f"SET SESSION TRANSACTION ISOLATION LEVEL {level}"), b.do("BEGIN")
-        seen = [b.do(statement) for statement in statements]
-        for n in range(3):
-            a.do("UPDATE big SET n = n + 1")
-        (bytes,), = a.do(held)
-        assert (bytes > 0) == keeps, (level, statements, bytes)
-        # Two of three states of the table came and went behind the snapshot.
-        (one,), = a.do("SELECT live_bytes FROM information_schema.pantile_tables WHERE table_name = 'big' AND content = 'rows'")
-        assert bytes < 1.5 * one, (level, statements, bytes, one)
-        if read in statements:
-            same(b.do(read) == seen[statements.index(read)], keeps)
-        same(b.do("ROLLBACK"), 0)
-
-
-def pinned_too_long():
-    a, b = pair("Pantile")
-    rewritten(a)
-    place = log_since(a, 0)[1]
-    b.do("START TRANSACTION WITH CONSISTENT SNAPSHOT"), b.do("SELECT n FROM {t}"), a.do("UPDATE big SET n = n + 1")
-    same(a.do("SET GLOBAL pantile_max_pinned_age = 1"), 0)
-    eventually("a warning", lambda: f"connection {b.id()}" in log_since(a, place)[0])
-    assert "[Warning] Pantile: " in log_since(a, place)[0] and "max_pinned_age" in log_since(a, place)[0]
-    same(b.do("SELECT n FROM {t} WHERE id = 1"), [(10,)]), same(b.do("COMMIT"), 0)
-    # An idle holder is ended and holds nothing any more, locks included.
-    b.do("BEGIN"), b.do("SELECT n FROM {t}"), same(b.do("UPDATE {t} SET n = 11 WHERE id = 1"), 1), a.do("UPDATE big SET n = n + 1")
-    same(a.do("SET GLOBAL pantile_on_pinned = 'end'"), 0)
-    mine = f"SELECT COUNT(*) FROM information_schema.pantile_transactions WHERE connection_id = {b.id()}"
-    eventually("the holder is ended", lambda: a.do(mine) == [(0,)])
-    same(a.do("UPDATE {t} SET n = 12 WHERE id = 1"), 1)
-    same(b.do("SELECT n FROM {t} WHERE id = 1"), -4060)
-    assert "max_pinned_age" in b.message, b.message
-    same(b.do("SELECT n FROM {t} WHERE id = 1"), [(12,)])
-    same(b.do("UPDATE {t} SET n = 13 WHERE id = 1"), 1), same(b.do("COMMIT"), 0)
-    # The same at COMMIT, ROLLBACK and ROLLBACK TO.
-    for last, answer in (("COMMIT", -4060), ("ROLLBACK", 0), ("ROLLBACK TO one", -4060)):
-        b.do("BEGIN"), b.do("SELECT n FROM {t}"), b.do("SAVEPOINT one"), b.do("UPDATE {t} SET n = 14 WHERE id = 1"), a.do("UPDATE big SET n = n + 1")
-        eventually("the holder is ended", lambda: a.do(mine) == [(0,)])
-        same(b.do(last), answer), b.do("ROLLBACK")
-        same(b.do("SELECT n FROM {t} WHERE id = 1"), [(13,)])
-    # In the middle of a statement, too.
-    b.do("BEGIN"), b.do("SELECT n FROM {t}")
-    answer = b.later("SELECT SLEEP(2), n FROM {t}")
-    a.do("UPDATE big SET n = n + 1")
-    same(answer(), -4060), same(b.do("SELECT COUNT(*) FROM {t}"), [(3,)])
-    # And of a join, which takes what is not an error to the server for the end of the rows.
-    b.do("SET join_cache_level = 6, optimizer_switch = 'mrr=on,join_cache_bka=on,mrr_cost_based=off'")
-    join = "SELECT l.n, r.n FROM {t} l STRAIGHT_JOIN {t} r FORCE INDEX (PRIMARY) ON r.id = l.id WHERE SLEEP(1) = 0"
-    assert "BKA" in str(b.do("EXPLAIN " + join)), b.do("EXPLAIN " + join)
-    b.do("BEGIN"), b.do("SELECT n FROM {t}")
-    answer = b.later(join)
-    a.do("UPDATE big SET n = n + 1")
-    same(answer(), -4060), same(b.do("SELECT COUNT(*) FROM {t}"), [(3,)])
-    # By bytes.
-    a.do("SET GLOBAL pantile_max_pinned_age = 0, GLOBAL pantile_max_pinned_bytes = 100000")
-    b.do("BEGIN"), b.do("SELECT n FROM {t}"), a.do("UPDATE big SET n = n + 1")
-    eventually("the holder is ended", lambda: a.do(mine) == [(0,)])
-    same(b.do("SELECT n FROM {t} WHERE id = 1"), -4060)
-    assert "max_pinned_bytes" in b.message, b.message
-    ends = dict(a.do("SELECT name, value FROM information_schema.pantile_collector"))
-    assert ends["PIN_ENDS"] >= 6 and ends["PIN_WARNINGS"] >= 1 and ends["ENDED_NOT_ROLLED_BACK"] == 0, ends
-    a.do("SET GLOBAL pantile_max_pinned_bytes = 0, GLOBAL pantile_on_pinned = 'warn'"), a.do("DROP TABLE big")
-
-
-def full_medium():
-    """The error names the holder, and ending it makes room."""
-    root = pymysql.connect(unix_socket=SMALL, user="root", autocommit=True).cursor()
-    root.execute("CREATE DATABASE behaviour"), root.execute("CREATE TABLE behaviour.t_Pantile (id INT PRIMARY KEY, n INT) ENGINE=Pantile")
-    a, b = Session("Pantile", socket=SMALL), Session("Pantile", socket=SMALL)
-    rewritten(a, 9000)
-    b.do("START TRANSACTION WITH CONSISTENT SNAPSHOT"), b.do("SELECT n FROM {t}")
-    place = log_since(a, 0)[1]
-    answers = [a.do("UPDATE big SET n = n + 1") for n in range(8)]
-    assert -1114 in answers, answers
-    holder = f"connection {b.id()}"
-    assert holder in a.message, a.message
-    assert holder in log_since(a, place)[0], log_since(a, place)[0]
-    a.do(f"KILL {b.id()}")
-    eventually("there is room", lambda: a.do("UPDATE big SET n = n + 1") == 9000)
+def full_memory():
+    """The error says so. The statement is rolled back, and the transaction goes on."""
+    a = Session("Pantile", socket=SMALL)
+    a.do("CREATE TABLE wide (id INT PRIMARY KEY, v INT, s VARCHAR(1000)) ENGINE=Pantile")
+    a.do("CREATE FUNCTION fills() RETURNS INT BEGIN DECLARE CONTINUE HANDLER FOR SQLEXCEPTION SET @e = 1; "
+         "INSERT INTO wide SELECT seq, 0, REPEAT('x', 1000) FROM seq_1_to_100000; RETURN 1; END")
+    a.do("BEGIN"), same(a.do("INSERT INTO wide VALUES (0, 0, '')"), 1)
+    same(a.do("INSERT INTO wide SELECT seq, 0, REPEAT('x', 1000) FROM seq_1_to_100000"), -1041)
+    assert a.message.startswith("pantile_memory_limit is reached: no memory for the statement"), a.message
+    same(a.do("SELECT COUNT(*) FROM wide"), [(1,)])
+    # Within a function that goes on after errors, too.
+    same(a.do("SELECT fills()"), -1041)
+    same(a.do("SELECT COUNT(*) FROM wide"), [(1,)])
+    a.do("ROLLBACK")
+    same(a.do("SELECT COUNT(*) FROM wide"), [(0,)])
+    a.do("DROP FUNCTION fills"), a.do("DROP TABLE wide")
 
 
 def main():
@@ -1007,7 +827,7 @@ def main():
                   locking_reads, share_mode, unmatched_rows, deadlocks, kill, savepoints, consistent_snapshots, xa,
                   prepared_and_reset, later_holders, definitions, one_moment, prepared_parts, killed_index, dropped_unique_index, virtual_columns, lists_of_keys,
                   joins, numbers, lost_tables, indexes_after_a_kill, maintenance, tables_of_tables, privileges,
-                  garbage_holders, ends_of_keys, idle_connections, pinned_too_long, full_medium):
+                  garbage_holders, ends_of_keys, idle_connections, pinned_too_long, texts_of_errors, full_medium, full_memory):
         check()
         print(f"{check.__name__}: as the documentation says", flush=True)
     cursor.execute("DROP DATABASE behaviour")

@@ -396,6 +396,22 @@ SCENARIOS = {
         a HANDLER h READ k PREV
         a HANDLER h CLOSE
         a COMMIT""",
+    "a duplicate in another partition": """
+        a CREATE TABLE t (id INT PRIMARY KEY, v INT) ENGINE={e} PARTITION BY HASH (id) PARTITIONS 2
+        a INSERT INTO t VALUES (1,1), (2,2)
+        a UPDATE t SET id = 2 WHERE id = 1
+        a SHOW WARNINGS
+        a CREATE TABLE two (id INT, u INT, v INT, PRIMARY KEY (id), UNIQUE (u, id)) ENGINE={e} PARTITION BY RANGE (id) (PARTITION p VALUES LESS THAN (10), PARTITION q VALUES LESS THAN MAXVALUE)
+        a INSERT INTO two VALUES (1,1,1), (2,2,2), (11,1,1)
+        a INSERT INTO two VALUES (2,2,2)
+        a UPDATE two SET id = 11 WHERE id = 1
+        a SHOW WARNINGS
+        a UPDATE IGNORE two SET id = id + 10 WHERE id < 10
+        a SHOW WARNINGS
+        a SELECT * FROM two ORDER BY id
+        a INSERT INTO two VALUES (12,2,3) ON DUPLICATE KEY UPDATE v = v + 10
+        a UPDATE two SET id = 3 WHERE id = 12
+        a SELECT * FROM two ORDER BY id""",
     "rows that a join has locked and passes over later": """
         a CREATE TABLE t (id INT PRIMARY KEY, n INT) ENGINE={e}
         a INSERT INTO t VALUES (1,1),(2,2),(3,3)
