@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Opening tables, and reading and writing rows. */
 #include "ha_pantile.h"
+#include <algorithm>
 
 int ha_pantile::error(int code, int none)
 {
@@ -95,6 +96,8 @@ int ha_pantile::open(const char *name, int, uint)
   if (code != PANTILE_OK)
     return error(code, HA_ERR_NO_SUCH_TABLE);
   row= pantile_row_new();
+  has_one_unique_key= std::count_if(table->key_info, table->key_info + table->s->keys,
+                                    [](const KEY &key) { return key.flags & HA_NOSAME; }) == 1;
   read_virtual_columns_from_rows();
   if (int failed= open_indexes())
   {
@@ -379,6 +382,7 @@ int ha_pantile::open_cursor(uint key, const pantile_range &range)
   cursor_txn= txn_number;
   cursor_reverse= range.reverse;
   is_at_end= false;
+  sought.clear();
   return code;
 }
 
@@ -579,7 +583,14 @@ int ha_pantile::index_read_map(uchar *record, const uchar *key, key_part_map par
   if (int code= open_cursor(active_index, range))
     return error(code, HA_ERR_KEY_NOT_FOUND);
   const int failed= fetch(record);
-  return failed == HA_ERR_END_OF_FILE ? HA_ERR_KEY_NOT_FOUND : failed;
+  if (failed != HA_ERR_END_OF_FILE)
+    return failed;
+  if (how == HA_READ_KEY_EXACT)
+  {
+    sought.assign(key, key + length);
+    sought_parts= parts;
+  }
+  return HA_ERR_KEY_NOT_FOUND;
 }
 
 int ha_pantile::whole_index(uchar *record, bool reverse)
@@ -609,6 +620,14 @@ int ha_pantile::turn(bool reverse)
   return 0;
 }
 
+/* HANDLER READ goes on beside a key that an earlier transaction has not found. */
+int ha_pantile::beside_sought(uchar *record, bool reverse)
+{
+  const std::vector<uchar> key= sought;
+  const int failed= index_read_map(record, key.data(), sought_parts, reverse ? HA_READ_BEFORE_KEY : HA_READ_AFTER_KEY);
+  return failed == HA_ERR_KEY_NOT_FOUND ? HA_ERR_END_OF_FILE : failed;
+}
+
 int ha_pantile::step(uchar *record, bool reverse)
 {
   if (int failed= ready())
@@ -620,7 +639,7 @@ int ha_pantile::step(uchar *record, bool reverse)
   if (is_at_end && cursor_reverse != reverse && !cursor_is_bounded)
     return whole_index(record, reverse);
   if (!is_same && !has_come_to_row())
-    return HA_ERR_END_OF_FILE;
+    return sought.empty() || end_range || pushed_idx_cond ? HA_ERR_END_OF_FILE : beside_sought(record, reverse);
   if (cursor_reverse != reverse || !is_same)
     if (int failed= turn(reverse))
       return failed;
@@ -742,6 +761,17 @@ int ha_pantile::refuse_long_key(const uchar *record)
   return last.error;
 }
 
+/* AUTO_INCREMENT goes on behind the number of a row that has been written. */
+int ha_pantile::note_number(const uchar *record)
+{
+  Field *field= table->found_next_number_field;
+  if (!field || record != table->record[0])
+    return 0;
+  const longlong number= field->val_int();
+  const int code= number > 0 || field->is_unsigned() ? share->pass_number((uint64_t) number) : PANTILE_OK;
+  return code == PANTILE_OK ? 0 : error(code);
+}
+
 int ha_pantile::write_row(const uchar *record)
 {
   if (int failed= ready())
@@ -760,13 +790,8 @@ int ha_pantile::write_row(const uchar *record)
   }
   if (int failed= insert_or_lock())
     return failed;
-  if (table->found_next_number_field && record == table->record[0])
-  {
-    const longlong number= table->found_next_number_field->val_int();
-    if (number > 0 || table->found_next_number_field->is_unsigned())
-      if (int code= share->pass_number((uint64_t) number))
-        return error(code);
-  }
+  if (int failed= note_number(record))
+    return failed;
   return after_write();
 }
 
@@ -821,13 +846,9 @@ int ha_pantile::update_row(const uchar *before, const uchar *after)
   }
   if (code != PANTILE_OK)
     return error(code, HA_ERR_RECORD_DELETED);
-  if (table->found_next_number_field && after == table->record[0] &&
-      bitmap_is_set(table->write_set, table->found_next_number_field->field_index))
-  {
-    const longlong number= table->found_next_number_field->val_int();
-    if (number > 0)
-      share->pass_number((uint64_t) number);
-  }
+  if (table->found_next_number_field && bitmap_is_set(table->write_set, table->found_next_number_field->field_index))
+    if (int failed= note_number(after))
+      return failed;
   return after_write();
 }
 

@@ -70,14 +70,14 @@ public:
   ~ha_pantile() override { free_all(); }
 
   /* Statements are not for the binary log: without locks of gaps, the order of commits does not reproduce what they did.
-   * Indexes are checked in the order in which they were made. */
+   * Indexes are checked in the order in which they were made, which matters if several are unique. */
   ulonglong table_flags() const override
   {
     return HA_REC_NOT_IN_SEQ | HA_NULL_IN_KEY | HA_CAN_INDEX_BLOBS | HA_PRIMARY_KEY_IN_READ_INDEX |
            HA_BINLOG_ROW_CAPABLE | HA_CAN_GEOMETRY | HA_PARTIAL_COLUMN_READ |
            HA_CAN_SQL_HANDLER | HA_CAN_ONLINE_BACKUPS | HA_CAN_VIRTUAL_COLUMNS | HA_CONCURRENT_OPTIMIZE |
            HA_CAN_SKIP_LOCKED | HA_CAN_TABLES_WITHOUT_ROLLBACK | HA_FAST_KEY_READ |
-           HA_DUPLICATE_KEY_NOT_IN_ORDER;
+           (has_one_unique_key ? 0 : HA_DUPLICATE_KEY_NOT_IN_ORDER);
   }
   ulong index_flags(uint index, uint, bool) const override
   {
@@ -189,6 +189,7 @@ private:
   int turn(bool reverse);
   bool has_come_to_row() const;
   int step(uchar *record, bool reverse);
+  int beside_sought(uchar *record, bool reverse);
   int whole_index(uchar *record, bool reverse);
   static bool next_range(range_seq_t handler, KEY_MULTI_RANGE *range);
   bool take_range(KEY_MULTI_RANGE *range);
@@ -210,6 +211,9 @@ private:
   /* The share's table to which they belong. */
   uint64_t generation= 0;
 
+  /* REPLACE then updates the row that is in its way. */
+  bool has_one_unique_key= false;
+
   /* The rows that there were when the keys were sampled. */
   ha_rows sampled_rows= 0;
 
@@ -217,6 +221,7 @@ private:
   int begin_own();
   int end_own(bool commits= true);
   int after_write();
+  int note_number(const uchar *record);
 
   pantile_txn *txn= nullptr;
   /* A transaction apart from the session's: of a sequence's table, since what a sequence has given out stays given out, or
@@ -243,6 +248,9 @@ private:
   bool begins_range= false;
   /* The cursor is at its end. */
   bool is_at_end= false;
+  /* The key that it has looked for and not found. */
+  std::vector<uchar> sought;
+  key_part_map sought_parts= 0;
 
   pantile_row *row= nullptr;
   /* It has held a value that is not worth keeping the memory for. */

@@ -396,6 +396,34 @@ SCENARIOS = {
         a HANDLER h READ k PREV
         a HANDLER h CLOSE
         a COMMIT""",
+    "HANDLER beside a key that is not there": """
+        a CREATE TABLE h (k INT, n INT, KEY k (k, n)) ENGINE={e}
+        a INSERT INTO h VALUES (4,1),(5,1),(5,2),(7,1)
+        a HANDLER h OPEN
+        a HANDLER h READ k = (9)
+        a HANDLER h READ k PREV
+        a HANDLER h READ k PREV
+        a HANDLER h READ k = (0)
+        a HANDLER h READ k NEXT
+        a HANDLER h READ k NEXT
+        a HANDLER h READ k = (6)
+        a HANDLER h READ k NEXT
+        a HANDLER h READ k = (6)
+        a HANDLER h READ k PREV
+        a HANDLER h READ k = (5,7)
+        a HANDLER h READ k PREV
+        a HANDLER h READ k = (0)
+        a HANDLER h READ k PREV
+        a HANDLER h READ k = (9)
+        a HANDLER h READ k NEXT
+        a HANDLER h READ k PREV
+        a HANDLER h READ k = (6)
+        a BEGIN
+        a HANDLER h READ k NEXT
+        a HANDLER h READ k = (6)
+        a COMMIT
+        a HANDLER h READ k PREV
+        a HANDLER h CLOSE""",
     "a duplicate in another partition": """
         a CREATE TABLE t (id INT PRIMARY KEY, v INT) ENGINE={e} PARTITION BY HASH (id) PARTITIONS 2
         a INSERT INTO t VALUES (1,1), (2,2)
@@ -412,6 +440,64 @@ SCENARIOS = {
         a INSERT INTO two VALUES (12,2,3) ON DUPLICATE KEY UPDATE v = v + 10
         a UPDATE two SET id = 3 WHERE id = 12
         a SELECT * FROM two ORDER BY id""",
+    "AUTO_INCREMENT behind a large number of an update": """
+        a CREATE TABLE t (id BIGINT UNSIGNED PRIMARY KEY AUTO_INCREMENT, n INT) ENGINE={e}
+        a INSERT INTO t (n) VALUES (1), (2)
+        a UPDATE t SET id = 18446744073709550000 WHERE n = 1
+        a INSERT INTO t (n) VALUES (3)
+        a SELECT * FROM t ORDER BY id
+        a CREATE TABLE s (id INT PRIMARY KEY AUTO_INCREMENT, n INT) ENGINE={e}
+        a INSERT INTO s (n) VALUES (1), (2)
+        a UPDATE s SET id = -5 WHERE n = 1
+        a UPDATE s SET id = 50 WHERE n = 2
+        a INSERT INTO s (n) VALUES (3)
+        a SELECT * FROM s ORDER BY id""",
+    "REPLACE of the same row": """
+        a CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(9)) ENGINE={e}
+        a INSERT INTO t VALUES (1,'a'), (2,'b')
+        a REPLACE INTO t VALUES (1,'a')
+        a REPLACE INTO t VALUES (1,'A')
+        a REPLACE INTO t VALUES (1,'A'), (2,'c'), (3,'d')
+        a REPLACE INTO t SELECT id, v FROM t
+        a SELECT * FROM t ORDER BY id
+        a CREATE TABLE x (id VARCHAR(9) PRIMARY KEY, v INT, KEY (v)) ENGINE={e}
+        a INSERT INTO x VALUES ('a',1)
+        a REPLACE INTO x VALUES ('A',1)
+        a REPLACE INTO x VALUES ('A',2)
+        a SELECT * FROM x FORCE INDEX (v) WHERE v > 0
+        a CREATE TABLE u (v INT UNIQUE, n INT AUTO_INCREMENT, KEY (n)) ENGINE={e}
+        a INSERT INTO u (v) VALUES (1), (NULL), (2)
+        a REPLACE INTO u VALUES (1,1), (NULL,2), (2,3)
+        a REPLACE INTO u (v) VALUES (1)
+        a REPLACE INTO u VALUES (2,70)
+        a INSERT INTO u (v) VALUES (3)
+        a SELECT * FROM u ORDER BY v, n
+        a CREATE TABLE two (id INT PRIMARY KEY, u INT UNIQUE, n INT) ENGINE={e}
+        a INSERT INTO two VALUES (1,1,1), (2,2,2)
+        a REPLACE INTO two VALUES (1,1,1)
+        a REPLACE INTO two VALUES (1,2,3)
+        a SELECT * FROM two
+        a REPLACE INTO two VALUES (7,2,3)
+        a SELECT * FROM two
+        a ALTER TABLE t ADD UNIQUE (v)
+        a REPLACE INTO t VALUES (4,'A')
+        a REPLACE INTO t VALUES (2,'d')
+        a ALTER TABLE t DROP PRIMARY KEY
+        a REPLACE INTO t VALUES (2,'d')
+        a REPLACE INTO t VALUES (5,'d')
+        a SELECT * FROM t ORDER BY id
+        a CREATE TABLE p (id INT PRIMARY KEY, v INT) ENGINE={e} PARTITION BY HASH (id) PARTITIONS 2
+        a INSERT INTO p VALUES (1,1), (2,2)
+        a REPLACE INTO p VALUES (1,1), (2,3)
+        a SELECT * FROM p ORDER BY id
+        a CREATE TRIGGER g AFTER DELETE ON p FOR EACH ROW SET @gone = CONCAT(IFNULL(@gone, ''), OLD.id)
+        a REPLACE INTO p VALUES (1,1), (2,4)
+        a SELECT @gone
+        a CREATE TABLE l (id INT PRIMARY KEY, b TEXT, UNIQUE (b)) ENGINE={e}
+        a INSERT INTO l VALUES (1,'one'), (2,'two')
+        a REPLACE INTO l VALUES (1,'one')
+        a REPLACE INTO l VALUES (3,'two')
+        a SELECT * FROM l ORDER BY id""",
     "rows that a join has locked and passes over later": """
         a CREATE TABLE t (id INT PRIMARY KEY, n INT) ENGINE={e}
         a INSERT INTO t VALUES (1,1),(2,2),(3,3)
