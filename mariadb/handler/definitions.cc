@@ -216,7 +216,7 @@ int ha_pantile::truncate()
   uint64_t before= 0;
   /* The indexes of this one may end without the primary key. */
   Shape anew;
-  if (int failed= anew.make(table, &message))
+  if (int failed= anew.make(table, &failure().message))
     return failed;
   if ((code= create_engine_table(anew, table, entry.engine_name())) == PANTILE_OK &&
       (code= catalog::put(share->name, entry, &before)) == PANTILE_OK)
