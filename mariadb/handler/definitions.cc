@@ -326,32 +326,37 @@ bool ha_pantile::can_set_next_number(TABLE *altered, const Alter_inplace_info *i
          }) && !(info->handler_flags & ~ONLY_DEFINITION);
 }
 
-/* The highest number that a row has, by the ends of the key over it. */
-uint64_t ha_pantile::highest_number() const
+/* The highest number that a row has, by the ends of the key over it. Returns the engine's code. */
+int ha_pantile::find_highest_number(uint64_t *highest) const
 {
   Reading reading(nullptr);
   const uint key= table->s->next_number_index;
-  uint64_t highest= 0;
+  const Stored_field &counted= *std::find_if(shape.fields.begin(), shape.fields.end(), [&](const Stored_field &field) {
+    return field.field == table->found_next_number_field->field_index;
+  });
+  *highest= 0;
   for (bool reverse : {false, true})
   {
     pantile_range end= {};
     end.reverse= reverse;
     end.limit= 1;
     pantile_cursor *place;
-    if (!reading.txn || (key == shape.primary ? pantile_scan(reading.txn, share->table, &end, &place)
-                                              : pantile_scan_index(reading.txn, indexes[key], &end, &place)) != PANTILE_OK)
-      continue;
+    int code= PANTILE_TOO_MANY_TRANSACTIONS;
+    if (!reading.txn || (code= key == shape.primary ? pantile_scan(reading.txn, share->table, &end, &place)
+                                                    : pantile_scan_index(reading.txn, indexes[key], &end, &place)) != PANTILE_OK)
+      return code;
     pantile_row *found= pantile_row_new();
     pantile_value value;
-    for (const Stored_field &field : shape.fields)
-      if (field.field == table->found_next_number_field->field_index &&
-          pantile_cursor_next(place, reading.txn, found) == PANTILE_OK &&
-          pantile_row_get(found, field.column, &value) == PANTILE_OK && (!field.is_signed || value.as.integer > 0))
-        highest= std::max<uint64_t>(highest, value.as.natural);
+    if ((code= pantile_cursor_next(place, reading.txn, found)) == PANTILE_OK &&
+        (code= pantile_row_get(found, counted.column, &value)) == PANTILE_OK &&
+        (!counted.is_signed || value.as.integer > 0))
+      *highest= std::max<uint64_t>(*highest, value.as.natural);
     pantile_row_free(found);
     pantile_cursor_free(place);
+    if (code != PANTILE_OK && code != PANTILE_DONE)
+      return code;
   }
-  return highest;
+  return PANTILE_OK;
 }
 
 enum_alter_inplace_result ha_pantile::check_if_supported_inplace_alter(TABLE *altered, Alter_inplace_info *info)
@@ -547,10 +552,18 @@ int changed_since(handlerton *, const char *path, const LEX_CUSTRING *, ulonglon
 
 bool ha_pantile::commit_inplace_alter_table(TABLE *altered, Alter_inplace_info *info, bool commit)
 {
+  uint64_t highest= 0;
+  const bool sets_number= info->create_info->used_fields & HA_CREATE_USED_AUTO;
+  if (commit && sets_number && find_highest_number(&highest) != PANTILE_OK)
+  {
+    my_printf_error(ER_INTERNAL_ERROR, "Pantile: %s", MYF(0), engine_message().c_str());
+    return true;
+  }
   if (commit && change_columns(altered, info))
     return true;
-  if (commit && (info->create_info->used_fields & HA_CREATE_USED_AUTO))
-    share->set_next_number(std::max<uint64_t>(info->create_info->auto_increment_value, highest_number() + 1));
+  if (commit && sets_number)
+    share->set_next_number(std::max<uint64_t>(info->create_info->auto_increment_value,
+                                              highest == ULONGLONG_MAX ? highest : highest + 1));
   auto drop= [&](const char *name) {
     const int code= pantile_drop_index(pantile_database, share->table, name);
     if (code != PANTILE_OK && code != PANTILE_UNKNOWN_NAME)

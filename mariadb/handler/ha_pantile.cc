@@ -620,7 +620,7 @@ int ha_pantile::turn(bool reverse)
   return 0;
 }
 
-/* HANDLER READ goes on beside a key that an earlier transaction has not found. */
+/* Goes on beside a key that was not found. */
 int ha_pantile::beside_sought(uchar *record, bool reverse)
 {
   const std::vector<uchar> key= sought;
@@ -644,9 +644,13 @@ int ha_pantile::step(uchar *record, bool reverse)
     if (int failed= turn(reverse))
       return failed;
   const int failed= is_at_end ? HA_ERR_END_OF_FILE : fetch(record);
-  /* HANDLER READ goes on behind the key that it has asked for. Nothing else asks for what is there, and would lock it. */
-  if (failed != HA_ERR_END_OF_FILE || !cursor_is_bounded || thd_sql_command(ha_thd()) != SQLCOM_HA_READ)
+  /* Behind a key that was asked for, COUNT(DISTINCT) along an index goes on forward, and HANDLER READ both ways. Backward, a
+   * query for the last rows of the key would lock one that it does not want. */
+  if (failed != HA_ERR_END_OF_FILE || !cursor_is_bounded || end_range || pushed_idx_cond ||
+      (reverse && thd_sql_command(ha_thd()) != SQLCOM_HA_READ))
     return failed;
+  if (!has_come_to_row() && !sought.empty())
+    return beside_sought(record, reverse);
   if (int failed_turn= turn(reverse))
     return failed_turn;
   return fetch(record);

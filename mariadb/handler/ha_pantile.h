@@ -200,7 +200,7 @@ private:
   bool can_change_columns(TABLE *altered, const Alter_inplace_info *info);
   bool change_columns(TABLE *altered, Alter_inplace_info *info);
   bool can_set_next_number(TABLE *altered, const Alter_inplace_info *info) const;
-  uint64_t highest_number() const;
+  int find_highest_number(uint64_t *highest) const;
   void report_duplicate(TABLE *altered, const Shape &changed, uint key);
   uint64_t estimate(uint key, const pantile_range &range);
   void sample_keys();

@@ -652,6 +652,12 @@ def ends_of_keys():
     groups = "SELECT state, MAX(id) FROM jobs GROUP BY state"
     assert "for group-by" in str(a.do("EXPLAIN " + groups)), a.do("EXPLAIN " + groups)
     same(a.do(groups), [("done", 200), ("new", 203)])
+    a.do("CREATE TABLE few (id INT PRIMARY KEY, u INT NOT NULL, c INT NOT NULL, KEY uc (u, c)) ENGINE=Pantile")
+    a.do("INSERT INTO few SELECT seq, seq, seq % 10 FROM seq_1_to_3000"), a.do("ANALYZE TABLE few")
+    distinct = "SELECT COUNT(DISTINCT u) FROM few WHERE c = 3"
+    assert "(scanning)" in str(a.do("EXPLAIN " + distinct)), a.do("EXPLAIN " + distinct)
+    same(a.do(distinct), [(300,)])
+    a.do("DROP TABLE few")
     for direction in ("ASC", "DESC"):
         statement = f"SELECT id FROM jobs WHERE state = 'new' ORDER BY id {direction} LIMIT 5 FOR UPDATE"
         assert "filesort" not in str(a.do("EXPLAIN " + statement)), a.do("EXPLAIN " + statement)

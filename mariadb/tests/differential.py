@@ -267,12 +267,13 @@ def random_table(connection, rand, number):
             if primary != "id INT, KEY (id)" and rand.random() < 0.5:
                 both(f"DELETE FROM {{t}} WHERE {c} = %s AND id > %s ORDER BY id {direction} LIMIT {most}", values)
             other = rand.choice(names)
+            both(f"SELECT COUNT(DISTINCT {other}) FROM {{t}} {force} WHERE {c} = %s", values[:1])
             how = rand.choice(["AND", "OR"])
             two = (*values[:1], columns[names.index(other)][1](rand))
             both(f"SELECT id FROM {{t}} WHERE {c} = %s {how} {other} = %s", two, order="any")
             if rand.random() < 0.3:
                 both(f"UPDATE {{t}} SET id = id + 1000 WHERE {c} = %s {how} {other} = %s ORDER BY id DESC", two)
-            compared += 4
+            compared += 5
         elif what == 12:
             alter()
             placeholders = ", ".join(["%s"] * len(names))

@@ -334,6 +334,10 @@ SCENARIOS = {
         a INSERT INTO d (v) VALUES (1)
         a SELECT MAX(id) FROM d
         a SELECT auto_increment FROM information_schema.tables WHERE table_schema = 'same' AND table_name = 'd'
+        a CREATE TABLE m (id BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY) ENGINE={e}
+        a INSERT INTO m VALUES (18446744073709551615)
+        a ALTER TABLE m AUTO_INCREMENT = 5
+        a INSERT INTO m VALUES (NULL)
         a CREATE TABLE p (id INT AUTO_INCREMENT PRIMARY KEY) ENGINE={e} PARTITION BY HASH (id) PARTITIONS 2
         a ALTER TABLE p AUTO_INCREMENT = 50
         a INSERT INTO p VALUES (NULL), (NULL)
@@ -370,6 +374,16 @@ SCENARIOS = {
         a TRUNCATE TABLE e
         a INSERT INTO e (a, b, c) SELECT 1000 - 2 * seq, seq DIV 50, seq DIV 100 FROM seq_1_to_300
         a SELECT a FROM e FORCE INDEX (d) WHERE c = 1 AND b = 3 AND a > 650 ORDER BY a LIMIT 3""",
+    "distinct values before an equality": """
+        a CREATE TABLE t (id INT PRIMARY KEY, u INT NOT NULL, c INT NOT NULL, KEY uc (u, c)) ENGINE={e}
+        a INSERT INTO t SELECT seq, seq, seq % 10 FROM seq_1_to_3000
+        a ANALYZE TABLE t
+        a SELECT COUNT(DISTINCT u), SUM(DISTINCT u) FROM t WHERE c = 3
+        a SELECT COUNT(DISTINCT u) FROM t WHERE c = 1
+        a CREATE TABLE g (id INT PRIMARY KEY, g INT NOT NULL, u INT NOT NULL, c INT NOT NULL, KEY guc (g, u, c)) ENGINE={e}
+        a INSERT INTO g SELECT seq, seq DIV 300, seq, seq % 7 FROM seq_1_to_3000
+        a ANALYZE TABLE g
+        a SELECT g, COUNT(DISTINCT u) FROM g WHERE c = 3 GROUP BY g""",
     "two indexes at once": """
         a CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT, n INT DEFAULT 0, KEY (a), KEY (b)) ENGINE={e}
         a INSERT INTO t (id, a, b) SELECT 4000 - seq, seq % 20, seq % 21 FROM seq_1_to_3000

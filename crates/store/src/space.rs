@@ -130,6 +130,8 @@ pub struct Held {
     pub dram: u64,
     /// The part of `dram` that no other reader may walk along.
     pub dram_alone: u64,
+    /// Dropped tables are kept for it.
+    pub has_dropped: bool,
 }
 
 impl Held {
@@ -258,7 +260,14 @@ impl Store {
             note_held(readers, |reader| reader.at <= until, |n, alone| held[n].note_dram(bytes, alone));
         });
         for table in dropped.values() {
-            note_held(readers, |r| table.is_used_by(r), |n, alone| held[n].note_dram(table.dram, alone));
+            note_held(
+                readers,
+                |r| table.is_used_by(r),
+                |n, alone| {
+                    held[n].note_dram(table.dram, alone);
+                    held[n].has_dropped = true;
+                },
+            );
         }
         (held, by_any)
     }

@@ -168,9 +168,7 @@ impl Core {
             return;
         }
         // Tables that have been dropped are kept since it began, versions since it has read.
-        let dropped = self.tables.waiting();
-        let has_dropped = held.tables.keys().any(|table| dropped.contains_key(table));
-        let since = open.keeps.filter(|_| !has_dropped).unwrap_or(open.reads_at).tick();
+        let since = open.keeps.filter(|_| !held.has_dropped).unwrap_or(open.reads_at).tick();
         let age = Clock::duration(self.registry.now().tick().saturating_sub(since));
         let too_old = limits.age.filter(|(limit, _)| age >= *limit);
         let too_large = limits.bytes.filter(|(limit, _)| held.bytes >= *limit);
