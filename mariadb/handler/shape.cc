@@ -133,6 +133,13 @@ static uint most_key_bytes(const Field *field, const Stored_field &stored)
   return stored.kind == Stored_field::VARIABLE ? field->field_length * 2 + 3 : stored.width + 2;
 }
 
+/* The same of a sort key, before zero bytes are doubled. What descends is turned around, with its own zero bytes doubled. */
+static uint most_sort_column_bytes(const Field *field, const Stored_field &stored, uint length, bool descends)
+{
+  const uint bytes= most_sort_bytes(field, stored, length);
+  return descends ? bytes * 2 + 4 : bytes;
+}
+
 /* How many parts a key has in the engine. One that is not unique ends with the primary key, as the server's extended keys
  * do, unless sort keys would have to be shorter for that. */
 static uint extended_parts(TABLE *table, uint number)
@@ -150,7 +157,7 @@ static uint extended_parts(TABLE *table, uint number)
     if (stored.sorts && !descends && is_whole(part, field, stored))
       bytes+= most_key_bytes(field, stored);
     else
-      bytes+= most_sort_bytes(field, stored, is_whole(part, field, stored) ? 0 : part.length) * (descends ? 4 : 2) + 12;
+      bytes+= most_sort_column_bytes(field, stored, is_whole(part, field, stored) ? 0 : part.length, descends) * 2 + 4;
   }
   return bytes <= MOST_KEY_BYTES ? key.ext_key_parts : key.user_defined_key_parts;
 }
@@ -186,9 +193,9 @@ int Shape::add_keys(TABLE *table, std::string *why)
       const bool is_nullable= k != primary;
       if (descends && shape.is_unique && field->real_maybe_null())
         shape.null_fields.push_back(part.fieldnr - 1);
-      const uint bytes= most_sort_bytes(field, stored, whole ? 0 : part.length);
-      Sort_column sort= {part.fieldnr - 1U, stored, whole ? 0U : part.length, descends, is_nullable,
-                         descends ? bytes * 2 + 4 : bytes, 0};
+      const uint length= whole ? 0 : part.length;
+      Sort_column sort= {part.fieldnr - 1U, stored, length, descends, is_nullable,
+                         most_sort_column_bytes(field, stored, length, descends), 0};
       size_t s= 0;
       while (s < sorts.size() && sorts[s].name() != sort.name())
         s++;

@@ -175,25 +175,27 @@ pub(crate) enum Reading {
     /// It is about to draw the timestamp.
     Entering,
     Nothing,
-    At(u64),
-    From(u64),
+    At {
+        from: Timestamp,
+        /// Perhaps at any later time as well.
+        or_later: bool,
+    },
 }
 
 impl SlotState {
     /// Where the transaction reads that began at `active`.
-    pub(crate) fn reading(&self, active: u64) -> Reading {
+    pub(crate) fn reading(&self, active: Timestamp) -> Reading {
         if self.reads_nothing.load(Ordering::SeqCst) {
             return Reading::Nothing;
         }
         // First: once it is off, `reads_from` stays as it is.
-        let by_statement = self.by_statement.load(Ordering::SeqCst);
-        let from = match self.reads_from.load(Ordering::SeqCst) {
-            ENTERING => return Reading::Entering,
-            NOWHERE => return Reading::Nothing,
-            WHERE_IT_BEGAN => active,
-            from => from,
-        };
-        if by_statement { Reading::From(from) } else { Reading::At(from) }
+        let or_later = self.by_statement.load(Ordering::SeqCst);
+        match self.reads_from.load(Ordering::SeqCst) {
+            ENTERING => Reading::Entering,
+            NOWHERE => Reading::Nothing,
+            WHERE_IT_BEGAN => Reading::At { from: active, or_later },
+            from => Reading::At { from: Timestamp::from_raw(from), or_later },
+        }
     }
 }
 
@@ -688,16 +690,16 @@ impl Registry {
     pub fn open(&self) -> impl Iterator<Item = Open> {
         fence(Ordering::SeqCst);
         self.slots_used().iter().enumerate().filter_map(|(n, state)| {
-            let active = state.active.load(Ordering::SeqCst);
-            let reading = state.reading(active);
-            (active > ENTERING_SAFELY).then(|| Open {
+            let active = Timestamp::from_raw(state.active.load(Ordering::SeqCst));
+            let (keeps, by_statement) = match state.reading(active) {
+                Reading::At { from, or_later } => (Some(from), or_later),
+                Reading::Entering | Reading::Nothing => (None, false),
+            };
+            (active.get() > ENTERING_SAFELY).then(|| Open {
                 slot: Slot::from_index(n),
-                reads_at: Timestamp::from_raw(active),
-                keeps: match reading {
-                    Reading::At(from) | Reading::From(from) => Some(Timestamp::from_raw(from)),
-                    Reading::Entering | Reading::Nothing => None,
-                },
-                by_statement: matches!(reading, Reading::From(_)),
+                reads_at: active,
+                keeps,
+                by_statement,
                 reads_nothing: state.reads_nothing.load(Ordering::Relaxed),
                 uses_newer_tables: state.uses_newer_tables.load(Ordering::Relaxed),
             })

@@ -278,17 +278,17 @@ impl Registry {
                 ENTERING | ENTERING_SAFELY => return None,
                 active => Timestamp::from_raw(active),
             };
-            let from = match state.reading(active.get()) {
+            let from = match state.reading(active) {
                 Reading::Entering => return None,
                 Reading::Nothing => None,
-                Reading::At(from) => Some(Timestamp::from_raw(from)),
-                Reading::From(from) => {
-                    let from = Timestamp::from_raw(from);
-                    set.open_from = set.open_from.min(from);
+                Reading::At { from, or_later } => {
+                    set.points.push(from);
+                    if or_later {
+                        set.open_from = set.open_from.min(from);
+                    }
                     Some(from)
                 }
             };
-            set.points.extend(from);
             if from != Some(active) && !state.reads_nothing.load(Ordering::SeqCst) {
                 set.began.push(active);
             }

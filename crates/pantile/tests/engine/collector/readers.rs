@@ -24,6 +24,16 @@ fn borrow<'t>(txn: &'t Transaction, rows: &'t Rows, key: u64) -> Row<'t> {
     txn.get(&rows.table, &[key.into()]).expect("get").expect("a row")
 }
 
+/// Rows that are on the medium, and one that writes them. Another table lets a snapshot that is older than every running
+/// writer show them.
+fn settled(db: &Database) -> (Rows, Rows) {
+    let rows = Rows::filled(db, 0..160);
+    settle(db);
+    let writer = Rows::new(db);
+    Rows::named(db, "watch").put(0..1);
+    (rows, writer)
+}
+
 /// Rewrites all rows except some, which survive among obsolete ones.
 fn churn(rows: &mut Rows, rounds: u64, keep: impl Fn(u64) -> bool) {
     for _ in 0..rounds {
@@ -104,11 +114,7 @@ fn t6_rows_of_several_statements_are_held_at_once() {
 #[test]
 fn t6_rows_of_a_statement_after_a_pause() {
     let db = open(options());
-    let rows = Rows::filled(&db, 0..160);
-    settle(&db);
-    let mut writer = Rows::new(&db);
-    let mut watch = Rows::named(&db, "watch");
-    watch.put(0..1);
+    let (rows, mut writer) = settled(&db);
     for read_only in [false, true] {
         let mut reader = db.begin_with(at(Isolation::ReadCommitted).read_only(read_only)).expect("begin");
         let id = reader.id();
@@ -141,11 +147,7 @@ fn t6_rows_of_a_statement_after_a_pause() {
 #[test]
 fn t6_rows_of_a_late_snapshot() {
     let db = open(options());
-    let rows = Rows::filled(&db, 0..160);
-    settle(&db);
-    let mut writer = Rows::new(&db);
-    let mut watch = Rows::named(&db, "watch");
-    watch.put(0..1);
+    let (rows, mut writer) = settled(&db);
     let mut reader = db.begin_with(at(Isolation::ReadCommitted)).expect("begin");
     churn(&mut writer, 2, |key| key % 4 == 0);
     let mut cursor = reader.cursor(&rows.table, pantile::Range::all()).expect("a cursor");
