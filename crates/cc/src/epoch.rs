@@ -115,7 +115,7 @@ impl RunningSet {
         first.min(self.open_from).min(self.horizon)
     }
 
-    /// The same set as epochs, the unit in which blocks are judged.
+    /// The same set as epochs, in which it is told which transactions have been running for long.
     pub fn epochs(&self, manager: EpochManager) -> RunningEpochs {
         let mut sorted: SmallVec<[Epoch; 16]> = self.points.iter().map(|&p| manager.of(p)).collect();
         sorted.dedup();

@@ -2,7 +2,7 @@
 //! Algorithm 1).
 
 use pantile_base::Timestamp;
-use pantile_cc::{Epoch, RunningEpochs, Sight};
+use pantile_cc::{Epoch, RunningEpochs, RunningSet, Sight};
 use pantile_store::{BlockInfo, BlockState, StoreError};
 
 use super::TbCollect;
@@ -59,12 +59,13 @@ impl TbCollect {
                 queues.durable = durable;
                 self.let_leave(cx, queues, &running, looks);
             }
-            let running = running.epochs(self.epochs);
+            let exact = running;
+            let running = exact.epochs(self.epochs);
             if epoch > queues.judged || urgent {
                 queues.judged = epoch;
                 let held_up = std::mem::take(&mut queues.held_up);
                 queues.frozen.extend(held_up);
-                self.judge_pending(cx, queues, &running, looks);
+                self.judge_pending(cx, queues, &exact, looks);
                 self.judge_long_tx(cx, queues, &running, looks);
             }
             self.freeze_full(cx, queues, &running, (Sight::Obsolete, now), effort);
@@ -82,12 +83,12 @@ impl TbCollect {
     /// can see the theta that had been superseded. Versions superseded since
     /// then do not delay it: the block leaves only when no transaction can see
     /// any of it.
-    fn judge_pending(&self, cx: &Context<'_>, queues: &mut Queues, running: &RunningEpochs, looks: usize) {
+    fn judge_pending(&self, cx: &Context<'_>, queues: &mut Queues, running: &RunningSet, looks: usize) {
         queues.pending_open = 0;
         for _ in 0..queues.pending.len().min(looks) {
             let Some((block, at)) = queues.pending.pop_front() else { return };
             let Some(info) = cx.store.block_info(block) else { continue };
-            let sight = running.sight(self.epochs.of(info.min_ts), self.epochs.of(at));
+            let sight = running.sight(info.min_ts, at);
             match info.state {
                 BlockState::Open => {
                     queues.pending_open += 1;

@@ -103,3 +103,27 @@ fn closing_gives_back_what_a_dropped_table_took() {
         assert!(medium.len() <= MB, "{} bytes, closed {wait:?} after the drop", medium.len());
     }
 }
+
+/// A transaction that begins right after a large change keeps nothing of what the change has superseded,
+/// also if both are within one epoch.
+#[test]
+fn a_change_just_before_a_transaction_is_not_kept_for_it() {
+    const ROWS: u64 = 20_000;
+    let (db, time) = open();
+    let table = table(&db, &[]);
+    let pass = |epochs: u32| {
+        (0..epochs).for_each(|_| {
+            time.advance(EPOCH);
+            db.upkeep();
+        });
+    };
+    let put_all = |number| db.run(|txn| (0..ROWS).try_for_each(|id| put(txn, &table, id, number)));
+    put_all(1).expect("a commit");
+    pass(4);
+    put_all(2).expect("a commit");
+    let reader = db.begin_read().expect("begin");
+    pass(60);
+    let (stats, held) = (db.stats(), db.transactions()[0].held_bytes);
+    assert!(stats.obsolete_bytes < stats.live_bytes / 4, "{stats:#?}, {held} of them held");
+    drop(reader);
+}
