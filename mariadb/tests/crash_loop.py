@@ -119,6 +119,8 @@ class Definer(threading.Thread):
             f"INSERT INTO {name} (a, b) SELECT seq, seq FROM seq_1_to_200",
             f"ALTER TABLE {name} ADD INDEX by_n (n)",
             f"ALTER TABLE {name} DROP INDEX by_n",
+            f"ALTER TABLE {name} RENAME INDEX by_n TO of_n",
+            f"ALTER TABLE {name} RENAME INDEX of_n TO by_n",
             f"RENAME TABLE {name} TO {other}",
             f"TRUNCATE {name}",
             f"DROP TABLE {name}",
@@ -132,7 +134,7 @@ class Definer(threading.Thread):
             cursor.execute("COMMIT")
         except pymysql.err.MySQLError as error:
             # A table that is there or is not, and statements that do not fit it.
-            if error.args[0] not in (1050, 1051, 1054, 1060, 1061, 1062, 1072, 1091, 1136, 1146, 1364):
+            if error.args[0] not in (1050, 1051, 1054, 1060, 1061, 1062, 1072, 1091, 1136, 1146, 1176, 1364):
                 raise
 
 

@@ -342,6 +342,32 @@ SCENARIOS = {
         a ALTER TABLE p AUTO_INCREMENT = 50
         a INSERT INTO p VALUES (NULL), (NULL)
         a SELECT * FROM p""",
+    "RENAME INDEX": """
+        a CREATE TABLE t (id INT PRIMARY KEY, v INT, s VARCHAR(20), UNIQUE KEY once (v), KEY text (s), KEY two (v, s)) ENGINE={e}
+        a INSERT INTO t SELECT seq, seq, CONCAT('s', seq % 7) FROM seq_1_to_50
+        a ALTER TABLE t RENAME INDEX once TO single, ALGORITHM=INPLACE, LOCK=NONE
+        a INSERT INTO t VALUES (51, 7, 'a')
+        a SELECT id FROM t FORCE INDEX (single) WHERE v = 7
+        a SELECT id FROM t FORCE INDEX (once) WHERE v = 7
+        a ALTER TABLE t RENAME INDEX text TO two, RENAME INDEX two TO text, ALGORITHM=INPLACE
+        a SELECT COUNT(*) FROM t FORCE INDEX (two) WHERE s = 's3'
+        a SELECT COUNT(*) FROM t FORCE INDEX (text) WHERE v = 5 AND s = 's5'
+        a ALTER TABLE t RENAME INDEX nothing TO something
+        a ALTER TABLE t RENAME INDEX single TO two
+        a ALTER TABLE t RENAME INDEX two TO Two, COMMENT = 'letters', ALGORITHM=INPLACE
+        a ALTER TABLE t DROP INDEX single, ADD UNIQUE INDEX again (v)
+        a INSERT INTO t VALUES (51, 7, 'a')
+        a ALTER TABLE t RENAME INDEX again TO more, ADD COLUMN w INT, DROP INDEX text
+        a ALTER TABLE t RENAME INDEX more TO once, ADD INDEX more (w)
+        a FLUSH TABLES
+        a INSERT INTO t VALUES (51, 7, 'a', 1)
+        a SELECT index_name, column_name FROM information_schema.statistics WHERE table_name = 't' AND table_schema = 'same' ORDER BY 1
+        a CREATE TABLE p (id INT PRIMARY KEY, v INT, KEY k (v)) ENGINE={e} PARTITION BY HASH (id) PARTITIONS 3
+        a INSERT INTO p SELECT seq, seq FROM seq_1_to_20
+        a ALTER TABLE p RENAME INDEX k TO l
+        a SELECT id FROM p FORCE INDEX (l) WHERE v = 5
+        a ALTER TABLE p RENAME INDEX l TO k, ADD PARTITION PARTITIONS 1
+        a CHECK TABLE t, p""",
     "a queue behind an index": """
         a CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, st VARCHAR(10), KEY (st)) ENGINE={e}
         a INSERT INTO t (st) SELECT IF(seq <= 2000, 'done', 'new') FROM seq_1_to_2010

@@ -121,9 +121,11 @@ class Database(_native.Database):
         nullable: Optional[List[str]] = None,
         default: Optional[Dict[str, Any]] = None,
         rename_table: Optional[str] = None,
+        rename_index: Optional[Dict[str, str]] = None,
     ) -> TableHandle:
-        """Changes columns and the table's name, all at once. Returns a new handle of the table."""
-        return self._alter(table, *changes(add, drop, rename, widen, nullable, default, rename_table))
+        """Changes columns and the names of the table and its indexes, all at once. Returns a new handle of the table."""
+        steps = changes(add, drop, rename, widen, nullable, default, rename_table, rename_index)
+        return self._alter(table, *steps)
 
     def transactions(self) -> List[RunningTransaction]:
         """The transactions that have not ended, the oldest first."""

@@ -55,10 +55,16 @@ def changes(
     nullable: Optional[List[str]],
     default: Optional[Dict[str, Any]],
     rename_table: Optional[str],
+    rename_index: Optional[Dict[str, str]],
 ) -> Tuple[List[ColumnParts], List[Tuple[str, str, Any]]]:
     """A change of a table: columns to add, and the other steps."""
     steps: List[Tuple[str, str, Any]] = [("drop", name, None) for name in drop or []]
-    for what, changed in (("rename", rename), ("widen", widen), ("default", default)):
+    for what, changed in (
+        ("rename", rename),
+        ("widen", widen),
+        ("default", default),
+        ("rename_index", rename_index),
+    ):
         steps += [(what, name, to) for name, to in (changed or {}).items()]
     steps += [("nullable", name, None) for name in nullable or []]
     if rename_table is not None:

@@ -39,9 +39,11 @@ class Migration:
         nullable: Optional[List[str]] = None,
         default: Optional[Dict[str, Any]] = None,
         rename_table: Optional[str] = None,
+        rename_index: Optional[Dict[str, str]] = None,
     ) -> "Migration":
         """Changes a table, all at once; see `Database.alter`."""
-        return self._step("alter_table", (table, *changes(add, drop, rename, widen, nullable, default, rename_table)))
+        steps = changes(add, drop, rename, widen, nullable, default, rename_table, rename_index)
+        return self._step("alter_table", (table, *steps))
 
     def drop_table(self, table: str) -> "Migration":
         """Drops a table with its rows."""

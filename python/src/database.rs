@@ -305,6 +305,7 @@ fn with_step(change: pantile::TableChange, (what, column, to): Step<'_>) -> PyRe
         "drop" => change.drop_column(column),
         "rename_table" => change.rename_table(to.extract::<String>()?),
         "rename" => change.rename_column(column, to.extract::<String>()?),
+        "rename_index" => change.rename_index(column, to.extract::<String>()?),
         "widen" => change.widen_column(column, type_of(&to.extract::<String>()?)?),
         "default" => change.set_default(column, from_python(&to)?.as_value()),
         _ => change.make_nullable(column),

@@ -122,7 +122,8 @@ def test_tables_change(db, numbers):
     with pytest.raises(pantile.InvalidSchema, match="differs"):
         db.open_or_create(NUMBERS)
     db.create_index(numbers, "once", ["m", "id"], unique=True)
-    db.drop_index(numbers, "once")
+    db.alter(numbers, rename_index={"once": "twice"})
+    db.drop_index(numbers, "twice")
     db.drop_table("numbers")
     assert db.tables() == []
 

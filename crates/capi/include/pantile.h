@@ -657,6 +657,11 @@ int pantile_table_change_set_default(struct pantile_table_change *change,
                                      const char *name,
                                      const struct pantile_value *value);
 
+// Gives a secondary index another name. Handles of it from before go on working.
+int pantile_table_change_rename_index(struct pantile_table_change *change,
+                                      const char *name,
+                                      const char *to);
+
 // Gives the table another name.
 int pantile_table_change_rename_table(struct pantile_table_change *change, const char *to);
 

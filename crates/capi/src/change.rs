@@ -122,6 +122,16 @@ pub extern "C" fn pantile_table_change_set_default(
     step(change, |change| Ok(change.set_default(text(name, "the column's name")?, owned(value)?)))
 }
 
+/// Gives a secondary index another name. Handles of it from before go on working.
+#[unsafe(no_mangle)]
+pub extern "C" fn pantile_table_change_rename_index(
+    change: *mut pantile_table_change,
+    name: *const c_char,
+    to: *const c_char,
+) -> c_int {
+    step(change, |change| Ok(change.rename_index(text(name, "the index's name")?, text(to, "the new name")?)))
+}
+
 /// Gives the table another name.
 #[unsafe(no_mangle)]
 pub extern "C" fn pantile_table_change_rename_table(

@@ -91,7 +91,7 @@ fn drop_one(session: &Session<'_>, words: &[Word], out: &mut dyn Write) -> Resul
 fn alter(session: &Session<'_>, words: &[Word], out: &mut dyn Write) -> Result<(), Error> {
     let usage = || {
         Error::command(
-            "`alter T add COLUMN TYPE [nullable] [default VALUE]`, `alter T drop COLUMN`, `alter T rename COLUMN TO`, `alter T name TO`",
+            "`alter T add COLUMN TYPE [nullable] [default VALUE]`, `alter T drop COLUMN`, `alter T rename COLUMN TO`, `alter T rename index INDEX TO`, `alter T name TO`",
         )
     };
     let [table, verb, rest @ ..] = words else { return Err(usage()) };
@@ -101,6 +101,9 @@ fn alter(session: &Session<'_>, words: &[Word], out: &mut dyn Write) -> Result<(
         [name, ty, more @ ..] if verb.is("add") => change.add_column(column(name, ty, more)?),
         [name] if verb.is("drop") => change.drop_column(name.text.as_str()),
         [name, to] if verb.is("rename") => change.rename_column(name.text.as_str(), to.text.as_str()),
+        [index, name, to] if verb.is("rename") && index.is("index") => {
+            change.rename_index(name.text.as_str(), to.text.as_str())
+        }
         [to] if verb.is("name") => change.rename_table(to.text.as_str()),
         _ => return Err(usage()),
     };

@@ -21,7 +21,11 @@ pub const COMMANDS: [(&str, &str, &str); 26] = [
     ("rollback", "", "undo what the open transaction has written"),
     ("create table", "{DEFINITION}", "create a table"),
     ("create index", "T INDEX COLUMN...", "create an index; `create unique index` too"),
-    ("alter", "T add|drop|rename|name ...", "change the columns or the name of a table"),
+    (
+        "alter",
+        "T add|drop|rename|name ...",
+        "change the columns or the name of a table, or the name of an index",
+    ),
     ("drop", "table T | index T INDEX", "drop a table or an index"),
     ("dump", "T FILE", "write the rows of a table to a new .csv or .jsonl file"),
     ("load", "T FILE", "load the rows of such a file, all or none"),

@@ -69,7 +69,9 @@ pub fn append_record<'f>(fields: impl Iterator<Item = &'f [u8]>, out: &mut Vec<u
 }
 
 fn append_quoted(field: &[u8], out: &mut Vec<u8>) {
-    if !field.iter().any(|c| matches!(c, b'"' | b',' | b'\n' | b'\r')) {
+    // At the beginning of a file it would be taken for a byte order mark.
+    let is_marked = field.starts_with("\u{feff}".as_bytes());
+    if !is_marked && !field.iter().any(|c| matches!(c, b'"' | b',' | b'\n' | b'\r')) {
         return out.extend_from_slice(field);
     }
     out.push(b'"');

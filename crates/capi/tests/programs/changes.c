@@ -16,6 +16,7 @@ int main(int argc, char **argv) {
     OK(pantile_table_def_column(def, "id", number, false));
     OK(pantile_table_def_column(def, "age", number, false));
     OK(pantile_table_def_primary_key(def, key, 1));
+    OK(pantile_table_def_index(def, "old", key, 1, false));
     OK(pantile_create_table(db, def, &first));
     pantile_table_def_free(def);
     const pantile_value rex[] = {pantile_uint(1), pantile_uint(7)};
@@ -31,12 +32,18 @@ int main(int argc, char **argv) {
     OK(pantile_table_change_widen_column(change, "years", wide));
     OK(pantile_table_change_make_nullable(change, "years"));
     OK(pantile_table_change_set_default(change, "legs", NULL));
+    OK(pantile_table_change_rename_index(change, "old", "new"));
     OK(pantile_table_change_rename_table(change, "animals"));
     EXPECT(pantile_table_version(first) == 0);
     OK(pantile_alter_table(db, first, change, &second));
     pantile_table_change_free(change);
     EXPECT(pantile_table_version(second) == 1 && pantile_table_columns(second) == 4);
     EXPECT(pantile_table_columns(first) == 2 && strcmp(pantile_table_name(second), "animals") == 0);
+
+    pantile_index *index;
+    FAILS(PANTILE_UNKNOWN_NAME, pantile_index_open(second, "old", &index));
+    OK(pantile_index_open(second, "new", &index));
+    pantile_index_free(index);
 
     pantile_row *row = pantile_row_new();
     pantile_value found[4];

@@ -54,8 +54,9 @@ pub struct Database {
     // use the core before it lets go of the core.
     pub(crate) worker: Option<Arc<Worker>>,
     pub(crate) readers: Option<Arc<ReaderProcesses>>,
-    pub(crate) prepared: Arc<AllPrepared>,
     _last_commits: Arc<LastCommits>,
+    // It closes the core if transactions still run: the last commits are over then.
+    pub(crate) prepared: Arc<AllPrepared>,
     pub(crate) seats: Arc<Seats>,
     pub(crate) core: Arc<Core>,
 }
@@ -76,7 +77,7 @@ impl Database {
         let worker = Worker::start(&core).map(Arc::new);
         let (readers, seats) = (ReaderProcesses::start(&core).map(Arc::new), Arc::new(Seats::new(&core)));
         let last_commits = Arc::new(core.syncer.last_commits());
-        Self { worker, readers, prepared: Arc::default(), _last_commits: last_commits, seats, core }
+        Self { worker, readers, _last_commits: last_commits, prepared: Arc::default(), seats, core }
     }
 
     /// Opens the database in the directory `path` with default options, or

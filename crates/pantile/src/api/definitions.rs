@@ -191,7 +191,7 @@ impl Database {
         Ok(table)
     }
 
-    /// Changes the columns or the name of a table, and returns a handle of the changed table.
+    /// Changes the columns of a table, its name or those of its indexes, and returns a handle of the changed table.
     ///
     /// The table may have rows and be in use. The call takes a moment, however many rows there are:
     /// rows keep their bytes, and are decoded by the layout under which they were written.
@@ -210,7 +210,8 @@ impl Database {
     /// # Errors
     /// [`Error::InvalidDefinition`], for example if a column that is dropped or given another type
     /// is in an index, if a new column neither takes NULL nor has a default, or after 255 changes
-    /// of the table's layout; [`Error::UnknownColumn`]; [`Error::TableExists`];
+    /// of the table's layout; [`Error::UnknownColumn`], [`Error::UnknownIndex`];
+    /// [`Error::TableExists`], [`Error::IndexExists`];
     /// [`Error::WrongType`] and similar if a default does not fit its column;
     /// [`Error::PreparedChanges`]; errors of the commit. If the call fails, nothing has changed.
     /// After [`Error::MediumFailed`], the next opening shows whether it has.
@@ -231,6 +232,7 @@ impl Database {
         }
         let stored = catalog::encode(&definition)?;
         let has_pieces = inner.layouts().can_move_out;
+        let index_names: Vec<_> = definition.def.indexes.iter().map(|index| index.name.clone()).collect();
         let layouts = Layouts::new(definition, inner.id)?;
         let pieces = match has_pieces {
             true => None,
@@ -244,6 +246,7 @@ impl Database {
         // Rows of the new layout may have values out of line.
         pieces.into_iter().for_each(|pieces| core.tables.add(pieces));
         inner.change_layouts(layouts.made_at(at));
+        inner.rename_indexes(&index_names);
         Ok(core.tables.renamed(&old, inner, at))
     }
 
@@ -297,7 +300,7 @@ impl Database {
         core.check_open()?;
         let inner = &table.inner;
         core.tables.check_own(inner)?;
-        if inner.indexes().iter().any(|i| i.def.name == def.name && !i.is_dropped()) {
+        if inner.indexes().iter().any(|i| !i.is_dropped() && *i.name() == *def.name) {
             return Err(Error::IndexExists { table: inner.name(), index: def.name });
         }
         core.load_apart(inner)?;
@@ -306,7 +309,7 @@ impl Database {
         whole.check()?;
         let stored = catalog::encode(&whole)?;
         let number = inner.next_index_number();
-        let index = Arc::new(IndexInner::new(def, number, inner.schema())?);
+        let index = Arc::new(IndexInner::new(&def, number, inner.schema())?);
         index.set_empty(inner.schema(), &core.tables.arena);
         // From here on writers enter their keys, and those that are prepared later look
         // whether they have. The build adds those of older rows.
@@ -321,7 +324,7 @@ impl Database {
         unfinished.goes = false;
         index.set_ready();
         drop(unfinished);
-        Ok(Index { table: table.clone(), inner: index })
+        Ok(Index::of(table, index))
     }
 
     /// Drops a secondary index.

@@ -141,7 +141,7 @@ fn an_index_that_was_not_made_does_not_keep_its_column() {
             // What `create_index` does up to a failure, with a writer beside it.
             let def = IndexDef::unique("by_value", ["value"]);
             let number = inner.next_index_number();
-            let index = Arc::new(IndexInner::new(def, number, inner.schema()).expect("an index"));
+            let index = Arc::new(IndexInner::new(&def, number, inner.schema()).expect("an index"));
             index.set_empty(inner.schema(), &db.core.tables.arena);
             inner.change_indexes(|list| list.push(Arc::clone(&index)));
             let mut writer = db.begin_with(TransactionOptions::new().isolation(isolation)).expect("begin");

@@ -97,9 +97,9 @@ fn assert_same_trees(a: &TableInner, b: &TableInner) {
     let (left, right) = (a.indexes(), b.indexes());
     assert_eq!(left.len(), right.len());
     for (left, right) in left.iter().zip(&*right) {
-        assert_eq!(left.def, right.def);
+        assert_eq!((left.name(), left.unique), (right.name(), right.unique));
         assert_eq!(left.number, right.number);
-        assert_eq!(entries(left.tree()), entries(right.tree()), "{:?}", left.def);
+        assert_eq!(entries(left.tree()), entries(right.tree()), "{left:?}");
     }
 }
 

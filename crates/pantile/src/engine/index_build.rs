@@ -35,7 +35,7 @@ impl Core {
     ) -> Result<()> {
         let visitor = self.visitor("the creation of an index")?;
         let end = table.tuples_end();
-        let total = if index.def.unique { 2 * end } else { end };
+        let total = if index.unique { 2 * end } else { end };
         let mut go_on = |done: u64| match progress(IndexProgress { done: done.min(total), total }) {
             ControlFlow::Break(()) => Err(Error::Cancelled),
             ControlFlow::Continue(()) if !self.gate.is_open() => Err(Error::Closed),
@@ -49,7 +49,7 @@ impl Core {
             visitor
                 .settled(table, tuple, |newest| self.enter_versions(&visitor, table, index, tuple, newest))?;
         }
-        if index.def.unique {
+        if index.unique {
             // Writers that have looked for duplicates in the unfinished index
             // look again if they have not begun to commit. The check waits for
             // the others.
@@ -123,7 +123,7 @@ impl Core {
                 {
                     // If the other row got the key in between, the first one has given it up.
                     if visitor.settled(table, one.tuple, |newest| Some(newest == one.version))? {
-                        return Err(table.duplicate(&index.def.name));
+                        return Err(table.duplicate(&index.name()));
                     }
                     let mut whole = one.key.clone();
                     whole.push_tuple(one.tuple.0);

@@ -70,6 +70,8 @@ pub struct Table {
 pub struct Index {
     pub(crate) table: Table,
     pub(crate) inner: Arc<IndexInner>,
+    /// Its name when the handle was made.
+    name: Arc<str>,
 }
 
 impl Table {
@@ -89,7 +91,7 @@ impl Table {
     pub fn definition(&self) -> TableDef {
         let indexes = self.inner.indexes();
         let ready = indexes.iter().filter(|index| index.is_ready());
-        self.columns.definition(self.name(), ready.map(|index| (&index.def, &index.columns[..])))
+        self.columns.definition(self.name(), ready.map(|i| (i.name(), i.unique, &i.columns[..])))
     }
 
     /// Returns the columns that this handle knows, in the order of a row's values.
@@ -109,11 +111,9 @@ impl Table {
     /// [`Error::UnknownIndex`] if there is none, or while it is being built.
     pub fn index(&self, name: &str) -> Result<Index> {
         let indexes = self.inner.indexes();
-        let found = indexes.iter().find(|i| i.def.name == name && i.is_ready());
-        let inner = found
-            .cloned()
-            .ok_or_else(|| Error::UnknownIndex { table: self.name().to_owned(), index: name.to_owned() })?;
-        Ok(Index { table: self.clone(), inner })
+        let found = indexes.iter().find(|i| i.is_ready() && *i.name() == *name);
+        let unknown = || Error::UnknownIndex { table: self.name().to_owned(), index: name.to_owned() };
+        Ok(Index::of(self, found.cloned().ok_or_else(unknown)?))
     }
 
     /// Converts a struct or a map to the values of a row.
@@ -141,15 +141,21 @@ impl Table {
 }
 
 impl Index {
-    /// Its name.
+    pub(crate) fn of(table: &Table, inner: Arc<IndexInner>) -> Self {
+        let name = inner.name();
+        Self { table: table.clone(), inner, name }
+    }
+
+    /// The name that it had when this handle was made.
     pub fn name(&self) -> &str {
-        &self.inner.def.name
+        &self.name
     }
 }
 
 /// A secondary index.
 pub(crate) struct IndexInner {
-    pub def: IndexDef,
+    name: RwLock<Arc<str>>,
+    pub unique: bool,
     /// No other index of the table has had it since the database was opened.
     pub number: u32,
     /// The ids of the columns of its key.
@@ -169,19 +175,30 @@ pub(crate) struct IndexInner {
 
 impl std::fmt::Debug for IndexInner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("IndexInner").field("def", &self.def).finish_non_exhaustive()
+        f.debug_struct("IndexInner").field("name", &self.name()).finish_non_exhaustive()
     }
 }
 
 impl IndexInner {
     /// An index whose tree is still to be made.
-    pub fn new(def: IndexDef, number: u32, schema: &Schema) -> Result<Self> {
+    pub fn new(def: &IndexDef, number: u32, schema: &Schema) -> Result<Self> {
         let columns = schema.key_columns(&def.name, &def.columns)?;
         let key_columns = columns.iter().map(|id| KeyColumn::new(schema, *id)).collect();
         let tree = OnceLock::new();
         let checks_unique = def.unique && !schema.primary_key.iter().all(|c| columns.contains(c));
         let (ready, dropped_at) = (AtomicBool::new(false), AtomicU64::new(u64::MAX));
-        Ok(Self { def, number, columns, key_columns, checks_unique, tree, ready, dropped_at })
+        let (name, unique) = (RwLock::new(def.name.as_str().into()), def.unique);
+        Ok(Self { name, unique, number, columns, key_columns, checks_unique, tree, ready, dropped_at })
+    }
+
+    /// Its name as it is now.
+    pub fn name(&self) -> Arc<str> {
+        Arc::clone(&self.name.read())
+    }
+
+    /// Gives it another name, which the catalog has.
+    pub fn rename(&self, to: &str) {
+        *self.name.write() = to.into();
     }
 
     /// Builds the key of a row. Returns false if the row has none in this index:
@@ -431,9 +448,9 @@ impl TableInner {
         let mut definition = layouts.definition.clone();
         let name = |id: &usize| layouts.latest.names[*id].clone();
         let index = |index: &Arc<IndexInner>| IndexDef {
-            name: index.def.name.clone(),
+            name: index.name().to_string(),
             columns: index.columns.iter().map(name).collect(),
-            unique: index.def.unique,
+            unique: index.unique,
         };
         let indexes = self.indexes();
         definition.def.indexes = indexes.iter().filter(|i| i.is_ready()).map(index).collect();
@@ -444,6 +461,16 @@ impl TableInner {
     /// layout.
     pub fn change_layouts(&self, layouts: Layouts) {
         self.layouts.push(layouts);
+    }
+
+    /// Gives the indexes that are ready these names, in their order in the definition.
+    pub fn rename_indexes(&self, names: &[String]) {
+        let indexes = self.indexes();
+        let ready = indexes.iter().filter(|index| index.is_ready());
+        ready
+            .zip(names)
+            .filter(|(index, name)| *index.name() != **name)
+            .for_each(|(index, name)| index.rename(name));
     }
 
     /// The row in a content.
@@ -690,9 +717,9 @@ impl TableInner {
         let indexes = self.indexes();
         let ready = indexes.iter().filter(|index| index.is_ready() && !index.is_dropped());
         let secondary = ready.map(|index| IndexParts {
-            name: index.def.name.clone(),
+            name: index.name().to_string(),
             columns: index.columns.iter().map(name).collect(),
-            unique: index.def.unique,
+            unique: index.unique,
             bytes: bytes(&index.tree),
         });
         [primary].into_iter().chain(secondary).collect()

@@ -223,7 +223,7 @@ impl Tables {
 
     /// The secondary indexes of a table's definition, without trees.
     pub fn make_indexes(&self, table: &TableInner) -> Result<Vec<IndexInner>> {
-        let make = |def: &IndexDef| IndexInner::new(def.clone(), table.next_index_number(), table.schema());
+        let make = |def: &IndexDef| IndexInner::new(def, table.next_index_number(), table.schema());
         table.layouts().definition.def.indexes.iter().map(make).collect()
     }
 

@@ -36,6 +36,15 @@ impl Transaction {
         }
     }
 
+    /// The same of the newest version of a tuple, whatever the transaction shows.
+    #[inline]
+    pub(super) fn meet_newest(&self, version: Timestamp) {
+        // Only transactions that write get here, and they need not wait.
+        let met = self.meet(version);
+        debug_assert!(met.is_none());
+        self.newest_met.set(self.newest_met.get().max(version));
+    }
+
     #[cold]
     fn meet_in_flight(&self, version: Timestamp) -> Option<SyncPoint> {
         let flight = self.core.flights.find(version, |point| self.is_durable(point))?;

@@ -197,7 +197,7 @@ impl Transaction {
             }
             // A unique index may have been incomplete when the write was made.
             if let Pending::Row { start, len, layout } = write.pending
-                && (is_new || index.def.unique)
+                && (is_new || index.unique)
             {
                 let (mut key, mut entry) = (Key::default(), Key::default());
                 let row = table.row_in(layout, &self.buffers.rows[start..start + len as usize]);
@@ -277,7 +277,7 @@ impl Transaction {
             for (_, tuple) in batch.iter().filter(|(_, tuple)| *tuple != own.0) {
                 if self.holds_key(table, index, TupleId(tuple), key, at)? {
                     self.note_read(table.id, TupleId(tuple))?;
-                    return Err(table.duplicate(&index.def.name));
+                    return Err(table.duplicate(&index.name()));
                 }
             }
         }
@@ -343,8 +343,7 @@ impl Transaction {
             }
             let has = |seen| matches!(seen, Seen::Row(row) if has_key(index, &row, key));
             let (seen, version) = self.version_at(table, newest, Timestamp::MAX);
-            let met = self.meet(version);
-            debug_assert!(met.is_none(), "only transactions that write look for keys");
+            self.meet_newest(version);
             if asked.is_some_and(|ticket| !self.has_read(table.id, tuple, version, ticket)) {
                 continue;
             }

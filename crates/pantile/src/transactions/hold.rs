@@ -408,9 +408,7 @@ impl Transaction {
     }
 
     fn add_write(&mut self, used: u32, tuple: TupleId, base: Address, base_ts: Timestamp) -> Held {
-        // Only transactions that write get here, and they need not wait.
-        let met = self.meet(base_ts);
-        debug_assert!(met.is_none());
+        self.meet_newest(base_ts);
         let write = self.buffers.writes.len() as u32;
         self.buffers.writes.push(Write {
             table: used,

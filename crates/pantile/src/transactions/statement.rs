@@ -91,8 +91,6 @@ impl Transaction {
     pub fn take_snapshot(&mut self) {
         if self.reads_by_statement() {
             self.statement_at = None;
-            // What it has locked may have been committed by a core whose clock is ahead.
-            self.core.registry.await_passed(self.newest_base());
             self.ts = self.statement_read_committed();
             self.reads_wider = true;
             self.isolation = Isolation::Snapshot;
@@ -161,7 +159,11 @@ impl Transaction {
     pub(super) fn statement_read_committed(&self) -> Timestamp {
         match self.statement_at {
             Some(at) => at,
-            None => self.go_on_reading().unwrap_or_else(|| self.core.registry.draw(self.slot)),
+            None => {
+                // What it has locked may have been committed by a core whose clock is ahead.
+                self.core.registry.await_passed(self.newest_met.get());
+                self.go_on_reading().unwrap_or_else(|| self.core.registry.draw(self.slot))
+            }
         }
     }
 

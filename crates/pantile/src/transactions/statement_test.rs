@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use pantile_cc::SimulatedTime;
 
-use crate::{Isolation, MediumKind, Options, Range, TableDef, TransactionOptions, Type, Value};
+use crate::{
+    IndexDef, Isolation, MediumKind, Options, Range, TableDef, Transaction, TransactionOptions, Type, Value,
+};
 
 fn at(isolation: Isolation) -> TransactionOptions {
     TransactionOptions::new().isolation(isolation)
@@ -12,7 +14,7 @@ fn at(isolation: Isolation) -> TransactionOptions {
 
 /// What it has locked may have been published by a core whose clock is ahead.
 #[test]
-fn a_late_snapshot_shows_what_it_has_locked() {
+fn what_is_locked_is_what_is_shown() {
     let skew = Duration::from_millis(1);
     let time = SimulatedTime::with_skew(skew);
     let db =
@@ -28,11 +30,46 @@ fn a_late_snapshot_shows_what_it_has_locked() {
     time.run_ahead(Duration::ZERO);
     let mut late = db.begin_with(at(Isolation::ReadCommitted)).expect("begin");
     assert!(late.get_for_update(&table, &key).expect("a look-up").is_some());
+    let n = |txn: &Transaction| {
+        let row = txn.get(&table, &key).expect("a look-up").expect("the row");
+        row.get::<u64>("n").expect("a number")
+    };
+    assert_eq!(n(&late), 2, "in the same statement");
+    late.begin_statement();
+    assert_eq!(n(&late), 2, "in the next one");
     late.take_snapshot();
-    let row = late.get(&table, &key).expect("a look-up").expect("the row");
-    assert_eq!(row.get::<u64>("n").expect("a number"), 2);
+    assert_eq!(n(&late), 2, "in a snapshot");
     late.rollback();
     writer.land(published).expect("committed");
+}
+
+/// A key that a core whose clock is ahead has just given up can be taken. The row that had it has the new one then.
+#[test]
+fn a_key_that_was_free_is_in_one_row() {
+    for snapshot in [false, true] {
+        let skew = Duration::from_millis(1);
+        let time = SimulatedTime::with_skew(skew);
+        let options = Options::new().medium(MediumKind::Dram).simulated_time(time.clone());
+        let db = options.open("unused").expect("open");
+        let def = TableDef::new("t").column("id", Type::U8).column("n", Type::U64).primary_key(["id"]);
+        let table = db.create_table(def.index(IndexDef::unique("n", ["n"]))).expect("create");
+        db.run(|txn| txn.insert(&table, &[1u8.into(), 5u64.into()])).expect("insert");
+        time.run_ahead(skew);
+        let mut writer = db.begin_with(at(Isolation::Snapshot)).expect("begin");
+        assert!(writer.update(&table, &[1u8.into()], &[("n", 6u64.into())]).expect("update"));
+        let published = writer.make_visible().expect("it can commit");
+        time.run_ahead(Duration::ZERO);
+        let mut late = db.begin_with(at(Isolation::ReadCommitted)).expect("begin");
+        late.insert(&table, &[2u8.into(), 5u64.into()]).expect("the key is free");
+        if snapshot {
+            late.take_snapshot();
+        }
+        let rows = late.scan(&table, Range::all()).expect("a scan");
+        let keys: Vec<u64> = rows.map(|row| row.expect("a row").get("n").expect("a number")).collect();
+        assert_eq!(keys, [6, 5]);
+        late.rollback();
+        writer.land(published).expect("committed");
+    }
 }
 
 /// A row that is locked by its place stays, and what lies out of line is kept from the moment on at which it is lent.

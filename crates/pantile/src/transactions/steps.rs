@@ -112,7 +112,7 @@ fn check_index(table: &TableInner, index: Option<&IndexInner>) -> Result<()> {
     match index.filter(|i| !i.is_ready()) {
         None => Ok(()),
         Some(dropped) => {
-            let (table, index) = (table.name(), dropped.def.name.clone());
+            let (table, index) = (table.name(), dropped.name().to_string());
             Err(Error::UnknownIndex { table, index })
         }
     }

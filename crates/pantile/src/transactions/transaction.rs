@@ -91,6 +91,8 @@ pub struct Transaction {
     pub(super) is_reading: Cell<bool>,
     /// It reads at its snapshot, and its cursors may read what it has read before (`take_snapshot`).
     pub(super) reads_wider: bool,
+    /// The newest version that it has locked, or whose key it has compared with one of its own. What it shows later is no older.
+    pub(super) newest_met: Cell<Timestamp>,
     /// How many of its statements have ended, with their cursors.
     pub(super) statements: u64,
     /// Ends its waits.
@@ -225,6 +227,7 @@ impl Transaction {
             began: ts,
             // What is locked stays.
             statement_at: (reads == Some(Reads::UnderLocks)).then_some(Timestamp::MAX),
+            newest_met: Cell::new(Timestamp::ZERO),
             stop: None,
             isolation,
             read_only: options.read_only,

@@ -1,5 +1,7 @@
 //! The columns of a table as a handle knows them.
 
+use std::sync::Arc;
+
 use pantile_base::Timestamp;
 
 use crate::types::error::{Error, Result};
@@ -51,20 +53,20 @@ impl Columns {
         &self.def.columns
     }
 
-    /// The definition of then under the name of now, with these indexes. Those are
+    /// The definition of then under the name of now, with these indexes: the name, whether it is unique, the ids. Those are
     /// left out that have columns which the handle does not know.
     pub(crate) fn definition<'i>(
         &self,
         name: &str,
-        indexes: impl Iterator<Item = (&'i IndexDef, &'i [usize])>,
+        indexes: impl Iterator<Item = (Arc<str>, bool, &'i [usize])>,
     ) -> TableDef {
         let known = |id: &usize| {
             let number = self.numbers.get(*id).copied().flatten()?;
             Some(self.def.columns[number].name.clone())
         };
-        let index = |(def, ids): (&IndexDef, &[usize])| {
+        let index = |(name, unique, ids): (Arc<str>, bool, &[usize])| {
             let columns = ids.iter().map(known).collect::<Option<_>>()?;
-            Some(IndexDef { columns, ..def.clone() })
+            Some(IndexDef { name: name.to_string(), columns, unique })
         };
         TableDef { name: name.to_owned(), indexes: indexes.filter_map(index).collect(), ..self.def.clone() }
     }

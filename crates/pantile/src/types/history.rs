@@ -126,6 +126,10 @@ impl Definition {
                 self.def.columns[n].default.clone_from(to);
                 return Ok(false);
             }
+            Step::RenameIndex { index, to } => {
+                self.rename_index(index, to)?;
+                return Ok(false);
+            }
             Step::RenameTable { to } => {
                 self.def.name.clone_from(to);
                 return Ok(false);
@@ -173,6 +177,18 @@ impl Definition {
         for name in keys.chain(&mut self.def.primary_key).filter(|name| *name == column) {
             to.clone_into(name);
         }
+        Ok(())
+    }
+
+    fn rename_index(&mut self, index: &str, to: &str) -> Result<()> {
+        let has = |name: &str| self.def.indexes.iter().any(|index| index.name == name);
+        if to != index && has(to) {
+            return Err(Error::IndexExists { table: self.def.name.clone(), index: to.to_owned() });
+        }
+        let Some(found) = self.def.indexes.iter_mut().find(|other| other.name == index) else {
+            return Err(Error::UnknownIndex { table: self.def.name.clone(), index: index.to_owned() });
+        };
+        to.clone_into(&mut found.name);
         Ok(())
     }
 

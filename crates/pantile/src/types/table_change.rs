@@ -3,7 +3,7 @@
 use crate::types::owned_value::OwnedValue;
 use crate::types::schema::{ColumnDef, Type};
 
-/// Changes of a table's columns and name, for
+/// Changes of a table's columns, of its name and of those of its indexes, for
 /// [`Database::alter_table`](crate::Database::alter_table).
 ///
 /// They are made all at once, and take effect one after the other, so a change can use a name that
@@ -38,6 +38,7 @@ pub(crate) enum Step {
     Widen { column: String, to: Type },
     TakeNull { column: String },
     Default { column: String, to: OwnedValue },
+    RenameIndex { index: String, to: String },
     RenameTable { to: String },
 }
 
@@ -106,6 +107,12 @@ impl TableChange {
     #[must_use]
     pub fn set_default(self, column: impl Into<String>, value: impl Into<OwnedValue>) -> Self {
         self.with(Step::Default { column: column.into(), to: value.into() })
+    }
+
+    /// Renames a secondary index. No index may have the new name when this step is made.
+    #[must_use]
+    pub fn rename_index(self, index: impl Into<String>, to: impl Into<String>) -> Self {
+        self.with(Step::RenameIndex { index: index.into(), to: to.into() })
     }
 
     /// Gives the table another name.

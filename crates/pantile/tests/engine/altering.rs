@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use pantile::{
-    ColumnDef, Cursor, Database, Decimal, Durability, Error, IndexDef, Isolation, OwnedValue, Range, Row,
-    Table, TableChange, TableDef, Transaction, TransactionOptions, Type, Value,
+    ColumnDef, Cursor, Database, Decimal, Durability, Error, Index, IndexDef, Isolation, OwnedValue, Range,
+    Row, Table, TableChange, TableDef, Transaction, TransactionOptions, Type, Value,
 };
 use pantile_testkit::{Bed, Home, Random, SaysDone, SeedNote, seeds};
 
@@ -113,6 +113,58 @@ fn tables_get_other_names() {
     db.create_table(TableDef::new("pets").column("id", Type::U64).primary_key(["id"]))
         .expect("the name is free");
     db.drop_table("animals").expect("the table goes");
+}
+
+/// Renamed indexes are the same, with the rows that they had; also after a kill before and after an image was made.
+#[test]
+fn indexes_get_other_names() {
+    let mut home = Home::new(Bed::File(Durability::Sync));
+    let db = home.open();
+    let table = pets(&db);
+    db.create_index(&table, IndexDef::new("by_age", ["age"])).expect("an index");
+    let to = |index: &str, name: &str| TableChange::new().rename_index(index, name);
+    let names = |table: &Table| table.definition().indexes.into_iter().map(|i| i.name).collect::<Vec<_>>();
+    let refused = |change| db.alter_table(&table, &change).expect_err("a change that cannot be made");
+    assert!(
+        matches!(refused(to("by_name", "by_age")), Error::IndexExists { index, .. } if index == "by_age")
+    );
+    assert!(matches!(refused(to("by_legs", "x")), Error::UnknownIndex { index, .. } if index == "by_legs"));
+    assert!(matches!(refused(to("by_age", "primary")), Error::InvalidDefinition(_)));
+    assert!(matches!(refused(to("by_age", "")), Error::InvalidDefinition(_)));
+    let before = table.index("by_name").expect("the index");
+    let older = db.begin().expect("a transaction");
+    // Two names are swapped by way of a third one, in one change.
+    let swap = to("by_name", "x").rename_index("by_age", "by_name").rename_index("x", "by_age");
+    let changed = alter(&db, &table, swap.rename_column("name", "called"));
+    assert_eq!(names(&changed), ["by_age", "by_name"]);
+    fn rex(txn: &Transaction, index: &Index) -> Option<u64> {
+        let found = txn.get_by_index(index, &["Rex".into()]).expect("a read");
+        found.map(|row| row.get(0).expect("its id"))
+    }
+    let after = changed.index("by_age").expect("the index");
+    assert_eq!((before.name(), after.name()), ("by_name", "by_age"));
+    assert_eq!((rex(&older, &before), rex(&older, &after)), (Some(1), Some(1)));
+    drop(older);
+    db.drop_index(&changed, "by_name").expect("the other goes");
+    assert_eq!(
+        (names(&table), rex(&db.begin_read().expect("begin"), &before)),
+        (vec!["by_age".into()], Some(1))
+    );
+    home.kill(db, vec![]);
+    for closes in [true, false, true] {
+        let db = home.open();
+        let table = db.table("pets").expect("the table");
+        assert_eq!(names(&table), ["by_age"]);
+        let index = table.index("by_age").expect("the index");
+        assert_eq!(rex(&db.begin_read().expect("begin"), &index), Some(1));
+        let [there, then] = if closes { ["by_age", "x"] } else { ["x", "by_age"] };
+        let _ = db.alter_table(&table, &to(there, then));
+        let _ = db.alter_table(&table, &to("x", "by_age"));
+        match closes {
+            true => db.close().expect("close"),
+            false => home.kill(db, vec![]),
+        }
+    }
 }
 
 #[test]
@@ -512,6 +564,10 @@ impl Altered {
                 // So does the one of the transaction beside, which may need it.
                 self.end_beside();
                 return newest;
+            }
+            7 if !def.indexes.is_empty() && self.random.below(2) == 0 => {
+                let index = self.random.pick(&def.indexes).name.clone();
+                return alter(db, table, TableChange::new().rename_index(index, name));
             }
             6 => {
                 let short = |column: &ColumnDef| column.ty != LONG && column.ty != Type::String(5_000);

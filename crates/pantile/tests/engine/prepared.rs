@@ -481,6 +481,30 @@ fn locks_outlive_the_handles() {
     assert_eq!(rows(&db, &db.table("t").expect("the table")), AFTER);
 }
 
+/// The last handle closes the database, whatever waits and is under way.
+#[test]
+fn a_database_with_prepared_transactions_and_commits_under_way_is_closed() {
+    for (prepares, publishes) in [(false, true), (true, false), (true, true)] {
+        let home = ScratchDir::new();
+        let db = Database::open(home.path()).expect("open");
+        let table = db.create_table(definition()).expect("a table");
+        if prepares {
+            drop(prepare_one(&db, &table, 8, b"x"));
+        }
+        if publishes {
+            let mut txn = db.begin().expect("begin");
+            put(&mut txn, &table, 9, 9, None).expect("a row");
+            drop(txn.publish().expect("a commit"));
+        }
+        drop((table, db));
+        let db = Database::open(home.path()).expect("open");
+        let how = db.recovery();
+        assert!(how.was_closed && how.from_image, "{prepares} {publishes}: {how:?}");
+        assert_eq!(db.prepared().len(), usize::from(prepares));
+        db.prepared().iter().for_each(|name| db.take_prepared(name).expect("it").rollback().expect("it"));
+    }
+}
+
 /// A table in which it has only locked a row can go.
 #[test]
 fn a_table_of_which_it_has_changed_nothing_may_go() {

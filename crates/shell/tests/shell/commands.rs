@@ -235,7 +235,9 @@ fn tables_and_indexes_are_made_changed_and_dropped() {
     done(&mut shell, "alter n name m");
     done(&mut shell, "create unique index m once u");
     assert!(refused(&mut shell, "insert m 2 2 a 1").contains("\"once\""));
-    done(&mut shell, "drop index m once");
+    done(&mut shell, "alter m rename index once twice");
+    assert!(refused(&mut shell, "insert m 2 2 a 1").contains("\"twice\""));
+    done(&mut shell, "drop index m twice");
     done(&mut shell, "insert m 2 2 a 1");
     done(&mut shell, "alter m drop u");
     done(&mut shell, ".mode jsonl");

@@ -3,6 +3,7 @@
 use std::fs;
 use std::ops::ControlFlow;
 
+use pantile::{TableDef, Type};
 use pantile_transfer::{Dump, Error, Format, Load};
 
 use crate::home::{self, refuses};
@@ -71,4 +72,22 @@ fn a_dump_that_is_stopped_leaves_no_directory() {
     assert!(!into.exists());
     assert!(matches!(dump.write(std::io::sink()), Err(Error::Interrupted)));
     assert!(matches!(dump.write_rows("cats", Format::Csv, std::io::sink()), Err(Error::NoSuchTable(_))));
+}
+
+/// What begins like a byte order mark is part of a name or a value.
+#[test]
+fn a_byte_order_mark_in_a_name_stays() {
+    let (db, new) = (home::new(), home::new());
+    let [first, text] = ["\u{feff}c", "\u{feff}a"];
+    let def = TableDef::new("t").column(first, Type::String(9)).column("c", Type::U8).primary_key([first]);
+    let table = db.create_table(def).expect("create");
+    db.run(|txn| txn.insert(&table, &[text.into(), 7u8.into()])).expect("insert");
+    let dir = tempfile::tempdir().expect("a directory");
+    for (n, format) in [Format::Csv, Format::JsonLines].into_iter().enumerate() {
+        let into = dir.path().join(n.to_string());
+        Dump::new(&db).and_then(|dump| dump.write_files(&into, format)).expect("files");
+        Load::new(&new).files(&into).expect("whole files");
+        assert_eq!(home::contents(&new), home::contents(&db), "{format:?}");
+        new.drop_table("t").expect("drop");
+    }
 }

@@ -31,7 +31,7 @@ pub(super) fn check(core: &Core, options: &CheckOptions, findings: &Findings, do
         done.rows += rows;
         done.index_entries += checker.index("primary", table.tree(), None, rows);
         for index in &*table.indexes() {
-            done.index_entries += checker.index(&index.def.name, index.tree(), Some(index), rows);
+            done.index_entries += checker.index(&index.name(), index.tree(), Some(index), rows);
         }
         if let Some(pieces) =
             tables.iter().find(|other| catalog::is_of_user(table.id) && other.id == pieces::of(table.id))
@@ -82,7 +82,7 @@ impl Checker<'_> {
         for index in &*table.indexes() {
             if index.set_key(&row, &mut key) {
                 key.push_tuple(tuple.0);
-                self.find(index.tree(), &index.def.name, &key, tuple);
+                self.find(index.tree(), &index.name(), &key, tuple);
             }
         }
         if table.layouts().can_move_out {
@@ -121,7 +121,7 @@ impl Checker<'_> {
                     );
                 }
                 let Some(key) = key else { continue };
-                let must_differ = index.is_none_or(|i| i.def.unique && !key.has_null);
+                let must_differ = index.is_none_or(|i| i.unique && !key.has_null);
                 if must_differ && entries > 1 && key.words() == last.words() {
                     self.report(TupleId(tuple), format!("another row has the same key of index {name:?}"));
                 }
