@@ -321,6 +321,7 @@ impl<W: Workload> Experiment<'_, W> {
             collector: after.collector.since(&before.collector),
             space: Space {
                 medium_bytes: after.medium_bytes,
+                used_bytes: after.medium_bytes.saturating_sub(after.free_bytes),
                 dram_bytes: after.dram_bytes,
                 tile_bytes: after.tile_bytes,
                 obsolete_bytes: after.obsolete_bytes,

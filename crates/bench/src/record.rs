@@ -177,8 +177,10 @@ pub struct MediumIo {
 /// What the data takes when measuring ends.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Space {
-    /// Of the medium.
+    /// Of the medium, with what was taken ahead of its use: emulated memory takes what a run will write.
     pub medium_bytes: u64,
+    /// The part of `medium_bytes` in blocks in use.
+    pub used_bytes: u64,
     /// Of DRAM, for control data.
     pub dram_bytes: u64,
     /// The part of `dram_bytes` in tiles.
@@ -193,7 +195,7 @@ pub struct Space {
     pub tables: Vec<TableSpace>,
     /// The newest versions of all tuples.
     pub live_bytes: u64,
-    /// How fast `medium_bytes` grows against `live_bytes` in the last half of
+    /// How fast `used_bytes` grows against `live_bytes` in the last half of
     /// measuring, in percent of itself; not of runs under ten seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ratio_trend_percent_per_minute: Option<f64>,

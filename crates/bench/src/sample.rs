@@ -106,7 +106,9 @@ impl<'a> Sampler<'a> {
 
     pub fn end(&mut self) {
         self.taken.cpu = CpuTime::now().since(&self.began);
-        let (before, after) = (&self.taken.before, self.db.stats());
+        // The totals are of the same time as the seconds.
+        let after = if self.taken.seconds.is_empty() { self.db.stats() } else { self.last };
+        let before = &self.taken.before;
         let accesses = |stats: &Stats| stats.versions_read + stats.collector.versions_traversed;
         let mut sampled = self.db.chains(CHAINS_OF_A_RUN);
         sampled.max = sampled.max.max(self.longest);

@@ -175,7 +175,7 @@ fn collectors(groups: &[Group<'_>]) -> String {
         "pause us",
     ];
     let kind = groups[0].records[0].latency_us.first().map_or("", |(kind, _)| kind);
-    let mut explained = "ratio: medium to live; chain and accesses: versions per tuple\n".to_owned();
+    let mut explained = "ratio: blocks in use to live; chain and accesses: versions per tuple\n".to_owned();
     let mut table = Table::new(3, &head);
     for group in groups {
         let mut on_medium = groups.iter().filter(|other| other.name()[0] == group.name()[0]);
@@ -206,9 +206,8 @@ fn shares(group: &Group<'_>, first: &Group<'_>, kind: &str) -> [String; 3] {
 }
 
 fn collected(group: &Group<'_>) -> [String; 6] {
-    let ratio = |r: &Record| {
-        (r.space.live_bytes > 0).then(|| r.space.medium_bytes as f64 / r.space.live_bytes as f64)
-    };
+    let ratio =
+        |r: &Record| (r.space.live_bytes > 0).then(|| r.space.used_bytes as f64 / r.space.live_bytes as f64);
     let per_second = |figure: fn(&Record) -> u64| {
         group.median(|r| (r.gc != "none" && r.seconds > 0.0).then(|| figure(r) as f64 / r.seconds))
     };
@@ -228,7 +227,7 @@ fn space(groups: &[Group<'_>]) -> String {
         "medium",
         "gc",
         "protocol",
-        "medium MB",
+        "used MB",
         "live MB",
         "DRAM MB",
         "DRAM B/tuple",
@@ -247,7 +246,7 @@ fn space(groups: &[Group<'_>]) -> String {
             medium,
             gc,
             protocol,
-            megabytes(|r| r.space.medium_bytes),
+            megabytes(|r| r.space.used_bytes),
             megabytes(|r| r.space.live_bytes),
             megabytes(|r| r.space.dram_bytes),
             decimals(group.median(|r| Some(r.space.dram_bytes_per_tuple)), 1),

@@ -59,7 +59,7 @@ impl Charges for Device {
 impl Device {
     fn count_written(&self, units: u64) {
         self.counters.add(Count::UnitsWritten, units);
-        self.counters.add(Count::DeviceWrite, self.model.write_time(units));
+        self.counters.add(Count::DeviceWrite, self.model.take_work());
     }
 }
 

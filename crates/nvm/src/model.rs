@@ -46,6 +46,8 @@ pub(crate) struct Lane {
     apart: u64,
     /// Units that the device has to write, and that nobody waits for.
     evicted: u64,
+    /// Picoseconds of writing that the device was given and that are not counted yet.
+    work: u64,
 }
 
 impl Lane {
@@ -60,6 +62,7 @@ impl Lane {
             logged: 0,
             apart: 0,
             evicted: 0,
+            work: 0,
         }
     }
 
@@ -165,10 +168,16 @@ impl<C: Clock> Model<C> {
         if written > 0 {
             let (node, longer) = self.way_to(offset);
             let work = (self.write_time(written) as f64 * longer) as u64;
+            lane.work += work;
             let done_at = self.occupy(node, now, work);
             lane.done_at = lane.done_at.max(Some(done_at));
         }
         written
+    }
+
+    /// Takes what the calling thread has given the device to write since the last call, in picoseconds.
+    pub(crate) fn take_work(&self) -> u64 {
+        self.with_lane(|lane| std::mem::take(&mut lane.work))
     }
 
     /// Puts bytes into the buffer; returns the units that were not there.
@@ -183,6 +192,7 @@ impl<C: Clock> Model<C> {
     pub(crate) fn evict(&self, lane: &mut Lane, offset: u64, len: u64) -> u64 {
         let written = self.combine(lane, offset, len);
         lane.evicted += written;
+        lane.work += self.write_time(written);
         if lane.evicted >= EVICTED_TOGETHER {
             self.write_evicted(lane);
         }

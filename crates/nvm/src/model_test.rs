@@ -290,6 +290,19 @@ fn each_node_has_a_queue_of_its_own() {
 }
 
 #[test]
+fn the_time_of_the_device_is_that_of_its_work() {
+    join_node(0);
+    let unit =
+        NvmConfig::OPTANE.unit_bytes as f64 * PS_PER_SECOND / NvmConfig::OPTANE.bandwidth(DRAM, CORES).write;
+    for (placement, times) in [(Placement::Local, 1.0), (Placement::Remote, REMOTE_COST)] {
+        let (model, _) = model(on_nodes(placement));
+        assert_eq!(flush(&model, 0, 512), 2);
+        assert_close(model.take_work(), 2.0 * times * unit);
+        assert_eq!(model.take_work(), 0);
+    }
+}
+
+#[test]
 fn local_memory_is_that_of_one_node() {
     let unit =
         NvmConfig::OPTANE.unit_bytes as f64 * PS_PER_SECOND / NvmConfig::OPTANE.bandwidth(DRAM, CORES).write;

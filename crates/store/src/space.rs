@@ -37,6 +37,8 @@ pub struct Space {
     pub free_blocks: u64,
     /// Contents in the blocks that are not free, superseded contents included.
     pub contents_stored: u64,
+    /// Their slots.
+    pub stored_bytes: u64,
     /// Slots that hold superseded versions or are void.
     pub obsolete_bytes: u64,
     /// Slots of open blocks that are not written yet.
@@ -324,6 +326,7 @@ impl Store {
                     space.free_block_bytes += u64::from(chunk.geometry.block_bytes);
                 } else {
                     space.contents_stored += u64::from(block.fill());
+                    space.stored_bytes += u64::from(block.fill()) * stride;
                     space.obsolete_bytes += u64::from(block.map.count()) * stride;
                     space.unfilled_bytes += u64::from(block.slots().saturating_sub(block.fill())) * stride;
                 }

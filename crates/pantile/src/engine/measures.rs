@@ -68,6 +68,10 @@ impl Core {
             ..Stats::default()
         };
         self.counters.add_to(&mut stats);
+        if !self.reclaimer.notes_superseded() {
+            // Blocks do not know what is superseded in them.
+            stats.obsolete_bytes = space.stored_bytes.saturating_sub(stats.live_bytes);
+        }
         stats
     }
 
