@@ -1,16 +1,19 @@
 //! Delivery, clause 2.7: delivers the oldest open order of every district of
 //! a warehouse, all in one transaction.
 
-use pantile::{Range, RowEdit, Transaction, Value};
+use pantile::{Isolation, Range, RowEdit, Transaction, Value};
 use smallvec::SmallVec;
 
 use super::load::now;
 use super::scale::DISTRICTS;
 use super::schema::{customer, new_order, order, order_line};
-use super::session::{Session, expect_changed};
-use crate::error::Result;
+use super::session::{Session, confirmed, expect_changed, missing};
+use crate::error::{Error, Result};
 use crate::runner::Outcome;
 use pantile_testkit::Random;
+
+/// How often Delivery looks for an open order that nobody else delivers at the same moment.
+const MOST_LOOKS: u32 = 10_000;
 
 /// Who delivers, for which warehouse.
 #[derive(Clone)]
@@ -27,12 +30,35 @@ impl Input {
 
 pub(super) fn attempt(session: &mut Session, input: &Input) -> Result<Outcome> {
     let mut txn = session.writer()?;
+    let before = txn.savepoint();
     let date = now();
-    for d in 1..=DISTRICTS {
-        deliver(&mut txn, session, input, d.into(), date)?;
-    }
-    txn.commit()?;
+    let mut districts = 1..=DISTRICTS;
+    match districts.try_for_each(|d| deliver(&mut txn, session, input, d.into(), date)) {
+        Ok(()) => txn.commit()?,
+        Err(error @ Error::Missing { .. }) => return Err(confirmed(txn, before, error)),
+        Err(error) => return Err(error),
+    };
     Ok(Outcome::Committed)
+}
+
+/// Takes the oldest open order of a district off the list, if there is one.
+fn take_oldest(txn: &mut Transaction, session: &Session, w: Value<'_>, d: Value<'_>) -> Result<Option<u32>> {
+    let open = &session.tables.new_order;
+    let mut looks = 0;
+    loop {
+        let oldest = txn.scan(open, Range::prefix(&[w, d]).limit(1))?.next();
+        let Some(oldest) = oldest.transpose()? else { return Ok(None) };
+        let number: u32 = oldest.get(new_order::NO_O_ID)?;
+        let key = [w, d, number.into()];
+        if txn.delete(open, &key)? {
+            return Ok(Some(number));
+        }
+        looks += 1;
+        // At read committed, another client may have delivered it since the scan.
+        if txn.isolation() != Isolation::ReadCommitted || looks == MOST_LOOKS {
+            return Err(missing("the open order", &key));
+        }
+    }
 }
 
 /// Delivers the oldest open order of a district, if there is one.
@@ -45,10 +71,8 @@ fn deliver(
 ) -> Result<()> {
     let tables = &session.tables;
     let w = input.w.into();
-    let oldest = txn.scan(&tables.new_order, Range::prefix(&[w, d]).limit(1))?.next();
-    let Some(oldest) = oldest.transpose()? else { return Ok(()) };
-    let key: [Value<'_>; 3] = [w, d, oldest.get::<u32>(new_order::NO_O_ID)?.into()];
-    expect_changed(txn.delete(&tables.new_order, &key)?, "the open order", &key)?;
+    let Some(oldest) = take_oldest(txn, session, w, d)? else { return Ok(()) };
+    let key: [Value<'_>; 3] = [w, d, oldest.into()];
 
     let (mut c, mut lines) = (0u32, 0u8);
     let changed = txn.modify(&tables.order, &key, |row| {

@@ -1,6 +1,6 @@
 //! What the transactions of one client share.
 
-use pantile::{Database, Index, Isolation, Range, Row, Transaction, TransactionOptions, Value};
+use pantile::{Database, Index, Isolation, Range, Row, Savepoint, Transaction, TransactionOptions, Value};
 
 use super::random::{Constants, Text, last_name, non_uniform};
 use super::scale::Scale;
@@ -124,7 +124,18 @@ pub(super) fn expect_changed(changed: bool, what: &'static str, key: &[Value<'_>
     if changed { Ok(()) } else { Err(missing(what, key)) }
 }
 
+/// The error of a transaction that has found a row missing. Under an optimistic protocol, a transaction that will be
+/// refused may have seen a state that never existed. So the row counts as missing only if what the transaction has read
+/// may commit; otherwise the refusal is the error, and the transaction can run again.
 #[cold]
-fn missing(what: &'static str, key: &[Value<'_>]) -> Error {
+pub(super) fn confirmed(mut txn: Transaction, before: Savepoint, missing: Error) -> Error {
+    match txn.rollback_to(before).and_then(|()| txn.commit()) {
+        Ok(_) => missing,
+        Err(refused) => refused.into(),
+    }
+}
+
+#[cold]
+pub(super) fn missing(what: &'static str, key: &[Value<'_>]) -> Error {
     Error::Missing { what, key: format!("{key:?}") }
 }

@@ -24,7 +24,11 @@ fn tpcc() -> Tpcc {
 }
 
 fn loaded() -> (Database, Data) {
-    let db = Options::new().medium(MediumKind::Dram).open("unused").unwrap();
+    loaded_under(None)
+}
+
+fn loaded_under(protocol: Option<pantile::lab::Protocol>) -> (Database, Data) {
+    let db = Options::new().medium(MediumKind::Dram).protocol(protocol).open("unused").unwrap();
     let data = tpcc().load(&db, &context()).unwrap();
     (db, data)
 }
@@ -251,8 +255,12 @@ fn payments_go_on_numbering_after_a_break() {
 
 #[test]
 fn many_clients_keep_the_database_consistent() {
-    for isolation in [Isolation::Serializable, Isolation::Snapshot] {
-        let (db, data) = loaded();
+    let own =
+        [Isolation::Serializable, Isolation::Snapshot, Isolation::ReadCommitted].map(|level| (level, None));
+    let optimistic = [pantile_protocols::OCC, pantile_protocols::SILO, pantile_protocols::TICTOC];
+    let under = optimistic.map(|protocol| (Isolation::Serializable, Some(protocol)));
+    for (isolation, protocol) in own.into_iter().chain(under) {
+        let (db, data) = loaded_under(protocol);
         let clients = tpcc().clients(&db, &data, 8, isolation).unwrap();
         side_by_side(clients, KINDS.len(), 60);
         assert_consistent(&db, &data);
@@ -325,4 +333,75 @@ fn clients_that_assign_by_partition_leave_the_data_consistent() {
     let measured = runner::run(clients, KINDS.len(), pace, || false, |_| {}).unwrap();
     assert!(measured.transactions() > 0);
     assert_consistent(&db, &data);
+}
+
+/// The engine's own protocol, and those of the laboratory.
+fn protocols() -> impl Iterator<Item = Option<pantile::lab::Protocol>> {
+    [None].into_iter().chain(pantile_protocols::all().iter().copied().map(Some))
+}
+
+fn session(db: &Database, data: &Data, isolation: Isolation, stream: u32) -> Session {
+    Session::new(db, &data.tables, isolation, false, stream).unwrap()
+}
+
+#[test]
+fn a_row_that_is_missing_ends_the_run_under_every_protocol() {
+    for protocol in protocols() {
+        let (db, data) = loaded_under(protocol);
+        let key = [1u16.into(), 1u8.into(), 43.into()];
+        assert!(db.run(|txn| txn.delete(&data.tables.order, &key)).unwrap());
+        let input = delivery::Input::draw(&mut Random::new(1, 1), 1);
+        let mut session = session(&db, &data, Isolation::Serializable, 0);
+        let error = delivery::attempt(&mut session, &input).unwrap_err();
+        assert!(!error.is_retryable(), "{protocol:?}: {error}");
+        assert!(error.to_string().starts_with("the order "), "{protocol:?}: {error}");
+        // Nothing of it is there.
+        assert_eq!(count(&db, &data.tables.new_order), 20 * 18);
+    }
+}
+
+/// A transaction that will be refused finds a row missing that it has read.
+#[test]
+fn what_a_doomed_transaction_misses_is_a_conflict() {
+    for protocol in [pantile_protocols::OCC, pantile_protocols::SILO, pantile_protocols::TICTOC] {
+        let (db, data) = loaded_under(Some(protocol));
+        let open = &data.tables.new_order;
+        let mut txn = db.begin().unwrap();
+        let before = txn.savepoint();
+        let prefix = [1u16.into(), 1u8.into()];
+        let oldest = txn.scan(open, Range::prefix(&prefix).limit(1)).unwrap().next().unwrap().unwrap();
+        let number: u32 = oldest.get(open::NO_O_ID).unwrap();
+        let mut other = session(&db, &data, Isolation::Serializable, 0);
+        delivery::attempt(&mut other, &delivery::Input::draw(&mut Random::new(1, 1), 1)).unwrap();
+        let key = [prefix[0], prefix[1], number.into()];
+        assert!(!txn.delete(open, &key).unwrap());
+        let error = session::confirmed(txn, before, session::missing("the open order", &key));
+        assert!(error.is_retryable(), "{protocol}: {error}");
+    }
+}
+
+/// Deliveries of one warehouse that meet: each open order is delivered once.
+#[test]
+fn deliveries_side_by_side_share_the_open_orders() {
+    let levels = [Isolation::ReadCommitted, Isolation::Snapshot, Isolation::Serializable];
+    let own = levels.map(|isolation| (None, isolation));
+    let under = pantile_protocols::all().iter().map(|&protocol| (Some(protocol), Isolation::Serializable));
+    for (protocol, isolation) in own.into_iter().chain(under) {
+        let (db, data) = loaded_under(protocol);
+        std::thread::scope(|scope| {
+            for n in 0..4 {
+                let mut session = session(&db, &data, isolation, n);
+                scope.spawn(move || {
+                    let input = delivery::Input::draw(&mut Random::new(1, n.into()), 1);
+                    for _ in 0..6 {
+                        while let Err(error) = delivery::attempt(&mut session, &input) {
+                            assert!(error.is_retryable(), "{protocol:?}, {isolation:?}: {error}");
+                        }
+                    }
+                });
+            }
+        });
+        assert_eq!(count(&db, &data.tables.new_order), 10 * 18, "{protocol:?}, {isolation:?}");
+        assert_consistent(&db, &data);
+    }
 }
