@@ -121,7 +121,8 @@ impl<W: Workload> Experiment<'_, W> {
     fn measure(&self, run: usize, db: &Database, data: &W::Data) -> Result<(Measured, Samples)> {
         let Settings { threads, isolation, long_readers, seed, .. } = *self.settings;
         let clients = self.workload.clients(db, data, threads, isolation)?;
-        let readers = LongReaders::begin(self.workload, db, data, long_readers, seed)?;
+        let readers =
+            LongReaders::begin(self.workload, db, self.variant.protocol, data, (long_readers, seed))?;
         let over = AtomicBool::new(false);
         thread::scope(|scope| {
             let readers = scope.spawn(|| {

@@ -6,6 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use pantile::lab::{Protocol, Reads};
 use pantile::{Database, Row, Table, Transaction, Value};
 
 use crate::error::{Error, Result};
@@ -20,6 +21,9 @@ const INTERVAL: Duration = Duration::from_millis(100);
 
 /// How often it is looked whether the readers are to end.
 const LONGEST_SLEEP: Duration = Duration::from_millis(20);
+
+/// Bytes or characters of a value that a message shows.
+const SHOWN_BYTES: usize = 8;
 
 /// Sets the readers' random numbers apart from those of clients and of loading.
 const STREAM: u64 = 1 << 48;
@@ -45,15 +49,21 @@ struct Seen<'d> {
 }
 
 impl<'d, W: Workload> LongReaders<'d, W> {
-    /// Begins this many transactions, each of which reads a few rows.
+    /// Begins this many transactions in a database under this protocol, each of which reads a few rows.
     ///
     /// # Errors
     /// Those of the engine; [`Error::Missing`] for a row that was loaded and is not there.
-    pub fn begin(workload: &'d W, db: &Database, data: &'d W::Data, count: usize, seed: u64) -> Result<Self> {
+    pub fn begin(
+        workload: &'d W,
+        db: &Database,
+        protocol: Option<Protocol>,
+        data: &'d W::Data,
+        (count, seed): (usize, u64),
+    ) -> Result<Self> {
         let mut all = Self { workload, data, began: Instant::now(), readers: Vec::new() };
         for n in 0..count {
             let random = Random::new(seed, STREAM + n as u64);
-            let mut reader = Reader { txn: db.begin_read()?, random, rows: Vec::new() };
+            let mut reader = Reader { txn: begin(db, protocol)?, random, rows: Vec::new() };
             for _ in 0..FIRST_ROWS {
                 reader.read_another(workload, data)?;
             }
@@ -94,6 +104,15 @@ impl<'d, W: Workload> LongReaders<'d, W> {
             reader.txn.commit()?;
         }
         Ok(())
+    }
+}
+
+/// Begins a transaction that sees one state for as long as it is open. Where a protocol reads what is newest, a reader
+/// that took part in it would see rows change, or keep all writers out, so a safe snapshot stands in for it.
+fn begin(db: &Database, protocol: Option<Protocol>) -> pantile::Result<Transaction> {
+    match protocol.map(Protocol::reads) {
+        Some(Reads::Newest | Reads::UnderLocks) => db.begin_safe_snapshot(),
+        Some(Reads::AtBegin | Reads::InOrder { .. }) | None => db.begin_read(),
     }
 }
 
@@ -143,10 +162,26 @@ fn difference(table: &Table, before: Option<&[u64]>, now: Option<(&[u64], Row<'_
     let columns = table.definition().columns;
     let changed = (0..hashes.len()).filter(|&n| before.get(n) != Some(&hashes[n]));
     let told = changed.map(|n| match row.get::<Value<'_>>(n) {
-        Ok(value) => format!("{} is {value:?} now", columns[n].name),
+        Ok(value) => format!("{} is {} now", columns[n].name, short(&value)),
         Err(error) => format!("{} cannot be read: {error}", columns[n].name),
     });
     told.collect::<Vec<_>>().join(", ")
+}
+
+/// A value as a message shows it: of long bytes or text, the beginning and the length.
+fn short(value: &Value<'_>) -> String {
+    match value {
+        Value::Bytes(bytes) => {
+            let hex: String = bytes.iter().take(SHOWN_BYTES).map(|byte| format!("{byte:02x}")).collect();
+            let more = if bytes.len() > SHOWN_BYTES { "..." } else { "" };
+            format!("0x{hex}{more} ({} bytes)", bytes.len())
+        }
+        Value::Str(text) if text.chars().count() > SHOWN_BYTES => {
+            let start: String = text.chars().take(SHOWN_BYTES).collect();
+            format!("{start:?}... ({} bytes)", text.len())
+        }
+        value => format!("{value:?}"),
+    }
 }
 
 #[cfg(test)]

@@ -331,7 +331,8 @@ pub struct Common {
     #[arg(long)]
     pub gc_no_pass_over: bool,
     /// Read-only transactions that stay open for the whole run; each reads about ten times a
-    /// second and checks that nothing it has read changes.
+    /// second and checks that nothing it has read changes. Under a protocol that reads only what is newest (2pl-*, occ,
+    /// silo, tictoc, h-store) they are safe snapshots, which take no part in the protocol.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=1000))]
     pub long_readers: u16,
     /// Where the data is kept; several, separated by commas, are run in turn: file, dram, dax (persistent memory, with --dir on a

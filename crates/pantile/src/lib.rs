@@ -362,7 +362,7 @@ pub mod media {
 /// # Ok::<(), pantile::Error>(())
 /// ```
 pub mod lab {
-    pub use pantile_cc::{ClockSource, Protocol, SimulatedTime};
+    pub use pantile_cc::{ClockSource, Protocol, Reads, SimulatedTime};
 
     pub use crate::api::database::medium_of;
     pub use crate::api::measuring::index_entries;
