@@ -60,6 +60,13 @@ pub enum Error {
     },
     /// A client's thread panicked.
     Panicked,
+    /// One of the variants of a command failed.
+    Variant {
+        /// Its medium, collector and protocol.
+        variant: String,
+        /// Why.
+        source: Box<Error>,
+    },
 }
 
 impl Error {
@@ -108,6 +115,7 @@ impl fmt::Display for Error {
             Error::Lost { tuples, found } => {
                 write!(f, "the database was closed with {tuples} tuples and opened again with {found}")
             }
+            Error::Variant { variant, source } => write!(f, "{variant}: {source}"),
             Error::Panicked => f.write_str("a client panicked; its message is above"),
         }
     }
@@ -118,6 +126,7 @@ impl std::error::Error for Error {
         match self {
             Error::Engine(error) => Some(error),
             Error::Io { source, .. } => Some(source),
+            Error::Variant { source, .. } => Some(source),
             _ => None,
         }
     }

@@ -28,34 +28,64 @@ const LONG: f64 = 60.0;
 /// from the last to the first, so that what drifts meanwhile, the machine's
 /// temperature or the file system, favours none. Hands each record over as
 /// soon as there is one. Told to stop, it stops after the record of the run
-/// that is on.
+/// that is on. A variant that fails is not run again, and the others go on.
 ///
 /// # Errors
-/// The first that occurs; records handed over before stand.
+/// [`Error::Variant`] for the first that fails, once the others have run; [`Error::Interrupted`].
 pub fn run_all<W: Workload>(
     workload: &W,
     settings: &Settings,
     context: &Context<'_>,
     mut each: impl FnMut(Record),
 ) -> Result<()> {
+    let mut failed: Vec<(Variant, Error)> = Vec::new();
     for run in 1..=settings.runs {
         let mut round = settings.variants.clone();
+        round.retain(|variant| failed.iter().all(|(other, _)| other != variant));
         if run.is_multiple_of(2) {
             round.reverse();
         }
         for variant in round {
-            let place = place(settings, variant, run)?;
-            let experiment = Experiment { workload, settings, variant, place, context };
-            let (record, verified) = experiment.run(run)?;
-            let interrupted = record.interrupted;
-            each(record);
-            verified?;
-            if interrupted {
-                return Ok(());
+            match run_one(workload, settings, variant, context, run, &mut each) {
+                Ok(false) => {}
+                Ok(true) => return first_of(failed),
+                Err(error @ Error::Interrupted { .. }) => return first_of(failed).and(Err(error)),
+                Err(error) => {
+                    if settings.variants.len() > 1 {
+                        context.observer.note(&format!("{variant} failed: {error}"));
+                    }
+                    failed.push((variant, error));
+                }
             }
         }
     }
-    Ok(())
+    first_of(failed)
+}
+
+/// Runs a variant once. Returns whether the run was interrupted.
+fn run_one<W: Workload>(
+    workload: &W,
+    settings: &Settings,
+    variant: Variant,
+    context: &Context<'_>,
+    run: usize,
+    each: &mut impl FnMut(Record),
+) -> Result<bool> {
+    let place = place(settings, variant, run)?;
+    let (record, verified) = Experiment { workload, settings, variant, place, context }.run(run)?;
+    let interrupted = record.interrupted;
+    each(record);
+    verified.map(|()| interrupted)
+}
+
+/// The error of the variant that has failed first, if one has.
+fn first_of(failed: Vec<(Variant, Error)>) -> Result<()> {
+    match failed.into_iter().next() {
+        None => Ok(()),
+        Some((variant, error)) => {
+            Err(Error::Variant { variant: variant.to_string(), source: Box::new(error) })
+        }
+    }
 }
 
 /// The directory of a run: the one chosen, or one in it where there are

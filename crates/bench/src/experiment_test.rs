@@ -211,6 +211,25 @@ fn a_second_command_goes_on_with_the_database_of_the_first() {
     assert!(error.to_string().contains("--warehouses 1"), "{error}");
 }
 
+#[test]
+fn a_variant_that_fails_is_named_and_the_others_go_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let of_other_size = Settings { dir: Some(dir.path().join("file-none-1")), ..settings(Medium::File) };
+    records(&tpcc(), &of_other_size);
+    let variants = [Collector::NONE, Collector::TB_COLLECT].map(|gc| Variant::new(Medium::File, gc)).into();
+    let settings = Settings { variants, runs: 2, dir: Some(dir.path().to_owned()), ..settings(Medium::File) };
+    let larger = Tpcc { scale: Scale { warehouses: 2, ..tpcc().scale }, together: false, seed: 1 };
+    let notes = Notes::default();
+    let mut made = Vec::new();
+    let noting = Context { observer: &notes, ..context() };
+    let error =
+        run_all(&larger, &settings, &noting, |record| made.push((record.run, record.gc))).unwrap_err();
+    assert!(error.to_string().starts_with("file, none: "), "{error}");
+    assert_eq!(made, [(1, "tb-collect".to_owned()), (2, "tb-collect".to_owned())]);
+    let notes = notes.0.into_inner().unwrap();
+    assert_eq!(notes.iter().filter(|note| note.starts_with("file, none failed: ")).count(), 1, "{notes:?}");
+}
+
 /// Tells a run to stop once it has got somewhere.
 struct StopOnceRunning<'a> {
     running: AtomicBool,

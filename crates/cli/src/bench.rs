@@ -131,10 +131,12 @@ fn run<W: Workload>(workload: &W, common: &Common, threads: usize, stop: &Atomic
         output.write(&table::render(&records), &Records(&records))?;
     }
     done?;
-    match records.iter().filter_map(|record| record.consistency.as_ref()).find(|c| c.failed > 0) {
+    let mut checks = records.iter().filter_map(|record| Some((record, record.consistency.as_ref()?)));
+    match checks.find(|(_, found)| found.failed > 0) {
         None => Ok(()),
-        Some(found) => Err(Failure::failed(format!(
-            "{} of {} consistency conditions do not hold: {}",
+        Some((record, found)) => Err(Failure::failed(format!(
+            "{}: {} of {} consistency conditions do not hold: {}",
+            table::variant(record),
             found.failed,
             found.checked,
             found.failures.first().map_or("", String::as_str)

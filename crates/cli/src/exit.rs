@@ -49,7 +49,11 @@ impl Failure {
 
 impl From<pantile_bench::Error> for Failure {
     fn from(error: pantile_bench::Error) -> Self {
-        match error {
+        let why = match &error {
+            pantile_bench::Error::Variant { source, .. } => source,
+            other => other,
+        };
+        match why {
             pantile_bench::Error::Setting(_) => Failure::misuse(error),
             _ => Failure::failed(error),
         }

@@ -301,8 +301,7 @@ fn remarks(groups: &[Group<'_>], records: &[Record]) -> String {
     }
     for record in records {
         if let Some(warning) = record.emulation.and_then(emulation_warning) {
-            text +=
-                &format!("\nwarning: run {} on {}, {}: {warning}\n", record.run, record.medium, record.gc);
+            text += &format!("\nwarning: run {} on {}: {warning}\n", record.run, variant(record));
         }
     }
     if let Some(record) = records.iter().find(|record| record.interrupted) {
@@ -313,13 +312,21 @@ fn remarks(groups: &[Group<'_>], records: &[Record]) -> String {
     }
     for record in records {
         for failure in record.consistency.iter().flat_map(|check| &check.failures) {
-            text += &format!("\nrun {} on {}, {}: {failure}", record.run, record.medium, record.gc);
+            text += &format!("\nrun {} on {}: {failure}", record.run, variant(record));
         }
     }
     if !text.ends_with('\n') && !text.is_empty() {
         text.push('\n');
     }
     text
+}
+
+/// What a record is of, with the protocol unless it is the engine's own.
+pub fn variant(Record { medium, gc, protocol, .. }: &Record) -> String {
+    match *protocol {
+        OWN_PROTOCOL => format!("{medium}, {gc}"),
+        protocol => format!("{medium}, {gc}, {protocol}"),
+    }
 }
 
 /// The warning about emulated memory that did not have its configured bandwidth.
