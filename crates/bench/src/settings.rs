@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use pantile::lab::Protocol;
 use pantile::{Collector, Durability, GcOptions, Isolation, MediumKind, Options};
-use pantile_nvm::NvmConfig;
+use pantile_nvm::{MOST_REMOTE_COST, NvmConfig};
 use serde::Serialize;
 
 use crate::machine;
@@ -48,7 +48,7 @@ impl Medium {
                 .map(Medium::Nvm)
                 .ok_or_else(|| {
                     format!(
-                        "there is no medium {name:?}; there are file, dram, dax, dax:eadr, nvm:optane, nvm:optane-40 and nvm:A to nvm:E, these also as nvm:A+zen:4 (or zen-naive, mmdb, wbl, foedus) and nvm:A+nodes:naive:2.5 (or local, remote, local-writes)"
+                        "there is no medium {name:?}; there are file, dram, dax, dax:eadr, nvm:optane, nvm:optane-40 and nvm:A to nvm:E, these also as nvm:A+zen:4 (or zen-naive, mmdb, wbl, foedus) and nvm:A+nodes:naive:2.5 (or local, remote, local-writes; remote memory costs 1 to {MOST_REMOTE_COST} times as much)"
                     )
                 }),
         }

@@ -301,7 +301,8 @@ pub struct Common {
     #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "tb-collect", value_parser = collectors)]
     pub gc: Vec<Collectors>,
     /// Concurrency controls, separated by commas, or all: pantile (the engine's own), and those of the laboratory:
-    /// 2pl-detect, 2pl-wait-die, 2pl-no-wait, occ, silo, tictoc, mvto, hekaton, cicada, h-store.
+    /// 2pl-detect, 2pl-wait-die, 2pl-no-wait, occ, silo, tictoc, mvto, hekaton, cicada, h-store. Under those, every
+    /// transaction is serializable.
     #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "pantile", value_parser = protocols)]
     pub protocol: Vec<Protocols>,
     /// Share of a block that must be obsolete before it is reclaimed, from 0.5 to 1.
@@ -339,14 +340,14 @@ pub struct Common {
     /// file system mounted with dax=always; dax:eadr where the platform saves the CPU's caches),
     /// nvm:optane (or nvm), nvm:optane-40, nvm:A to nvm:E; nvm:optane-40+mmdb:4 charges what another design (zen, zen-naive,
     /// mmdb, wbl, foedus) would cost where the memory is 4 times the DRAM; nvm:optane-40+nodes:naive:2.5 (or local, remote,
-    /// local-writes) is a machine of two nodes, whose remote memory costs 2.5 times as much.
+    /// local-writes) is a machine of two nodes, whose remote memory costs 2.5 times as much (1 to 100).
     #[arg(long, value_delimiter = ',', default_value = "file", value_parser = Medium::by_name)]
     pub medium: Vec<Medium>,
     /// Directory of the database. It is kept, and a database that is already there is continued
     /// [default: a temporary directory, removed afterwards].
     #[arg(long, value_name = "PATH")]
     pub dir: Option<PathBuf>,
-    /// How strictly transactions are kept apart.
+    /// How strictly transactions are kept apart; below serializable only under --protocol pantile.
     #[arg(long, value_enum, default_value = "serializable")]
     pub isolation: IsolationArg,
     /// Serializable writers stay at the timestamp at which they began, as in the papers, and readers

@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use pantile::{Collector, Database, Isolation, MediumKind, Options};
 use pantile_bench::ch::Ch;
 use pantile_bench::experiment::run_all;
 use pantile_bench::load::Context;
@@ -13,7 +14,7 @@ use pantile_bench::machine;
 use pantile_bench::partition::ByPartition;
 use pantile_bench::record::{Record, Records};
 use pantile_bench::runner::Pace;
-use pantile_bench::settings::{Settings, Variant};
+use pantile_bench::settings::{OWN_PROTOCOL, Settings, Variant, isolation_name};
 use pantile_bench::tpcc::{Scale, Tpcc};
 use pantile_bench::workload::Workload;
 use pantile_bench::ycsb::{Mix, STANDARD_THETA, Ycsb};
@@ -91,6 +92,19 @@ fn settings(common: &Common, threads: usize) -> Result<Settings, Failure> {
         )));
     }
     let (collectors, protocols) = (common.collectors(), common.protocols());
+    let isolation = Isolation::from(common.isolation);
+    if let Some(protocol) = protocols.iter().flatten().next()
+        && isolation != Isolation::Serializable
+    {
+        return Err(Failure::misuse(format!(
+            "--protocol {protocol} makes every transaction serializable; --isolation {} is for --protocol {OWN_PROTOCOL} alone",
+            isolation_name(isolation)
+        )));
+    }
+    let row_cache = common.row_cache.map(|bytes| bytes << 20);
+    if let Some(bytes) = row_cache {
+        collectors.iter().try_for_each(|&gc| check_row_cache(bytes, gc))?;
+    }
     let mut variants = Vec::new();
     for &medium in &common.medium {
         for &gc in &collectors {
@@ -108,13 +122,19 @@ fn settings(common: &Common, threads: usize) -> Result<Settings, Failure> {
             measure: Duration::from_secs_f64(common.seconds),
             rate: common.rate,
         },
-        isolation: common.isolation.into(),
+        isolation,
         writers_move: !common.writers_stay,
-        row_cache: common.row_cache.map(|bytes| bytes << 20),
+        row_cache,
         durability: common.durability.into(),
         seed: common.seed,
         dir: common.dir.clone(),
     })
+}
+
+/// Fails if the engine has no cache of rows of this size beside a collector.
+fn check_row_cache(bytes: u64, gc: Collector) -> Result<(), Failure> {
+    let options = Options::new().medium(MediumKind::Dram).collector(gc).row_cache(bytes);
+    options.open("unused").and_then(Database::close).map_err(Failure::misuse)
 }
 
 fn run<W: Workload>(workload: &W, common: &Common, threads: usize, stop: &AtomicBool) -> Result<(), Failure> {

@@ -111,4 +111,6 @@ pub use config::{Bandwidth, NvmConfig, Speed};
 pub use design::{Design, Kind as DesignKind};
 pub use measure::{DEVIATION_BOUND, Measured, Reached, measure};
 pub use medium::NvmMedium;
-pub use nodes::{NODES, NodeConfig, PUBLISHED_REMOTE_COST, Placement, join_node, node_here};
+pub use nodes::{
+    MOST_REMOTE_COST, NODES, NodeConfig, PUBLISHED_REMOTE_COST, Placement, join_node, node_here,
+};

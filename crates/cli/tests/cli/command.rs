@@ -174,6 +174,11 @@ fn wrong_arguments_are_one_line_and_status_2() {
         &["bench", "tpcc", "--threads", "600", "--long-readers", "600"],
         &["bench", "ch", "--oltp", "600", "--olap", "600"],
         &["bench", "ch", "--threads", "2"],
+        &["bench", "ycsb", "--medium", "nvm:optane-40+nodes:naive:1e9"],
+        &["bench", "tpcc", "--row-cache", "8", "--gc", "all"],
+        &["bench", "ycsb", "--row-cache", "1048576", "--medium", "dram"],
+        &["bench", "tpcc", "--isolation", "snapshot", "--protocol", "silo"],
+        &["bench", "ch", "--isolation", "read-committed", "--protocol", "all"],
         &["bunch"],
         &[],
     ] {
@@ -183,6 +188,24 @@ fn wrong_arguments_are_one_line_and_status_2() {
         let complaint = complaint(&output);
         assert!(complaint.starts_with("pantile: ") && complaint.lines().count() == 1, "{complaint}");
     }
+}
+
+#[test]
+fn what_is_refused_is_named() {
+    let refused = |more: &[&str]| complaint(&quick(more));
+    let isolation = refused(&["--protocol", "pantile,occ", "--isolation", "read-committed"]);
+    assert!(isolation.contains("--protocol occ makes every transaction serializable"), "{isolation}");
+    assert!(refused(&["--row-cache", "8", "--gc", "tb-collect,steam"]).contains("steam rewrites slots"));
+    let costs = refused(&["--medium", "nvm:optane+nodes:local:101"]);
+    assert!(costs.contains("remote memory costs 1 to 100 times as much"), "{costs}");
+}
+
+#[test]
+fn long_readers_read_under_every_protocol() {
+    let output = quick(&["--medium", "dram", "--protocol", "all", "--long-readers", "2", "--json", "-"]);
+    assert!(output.status.success(), "{}", complaint(&output));
+    let records: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(records.as_array().unwrap().len(), 11);
 }
 
 #[test]
