@@ -2,10 +2,31 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tempfile::TempDir;
 
 use crate::error::{Error, Result};
+
+/// The temporary directories that are there.
+static TEMPORARY: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// How often to try to remove a directory in which the run still makes files.
+const TRIES: u32 = 10;
+
+fn temporary() -> MutexGuard<'static, Vec<PathBuf>> {
+    TEMPORARY.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Ends the process at once, and removes its temporary directories, best effort.
+pub fn exit(status: i32) -> ! {
+    // As long as the list is locked, no other directory is made.
+    let paths = temporary();
+    for path in paths.iter() {
+        let _ = (0..TRIES).any(|_| fs::remove_dir_all(path).is_ok());
+    }
+    std::process::exit(status)
+}
 
 /// A directory for a database, removed when dropped unless it was asked for.
 #[derive(Debug)]
@@ -43,8 +64,10 @@ impl DatabaseDir {
     /// [`Error::Io`] if it cannot be created.
     pub fn temporary_in(parent: Option<&Path>) -> Result<Self> {
         let parent = parent.map_or_else(std::env::temp_dir, Path::to_owned);
+        let mut paths = temporary();
         let dir = TempDir::with_prefix_in("pantile-bench-", &parent)
             .map_err(|e| Error::io(format!("create a directory in {}", parent.display()), e))?;
+        paths.push(dir.path().to_owned());
         Ok(Self { path: dir.path().to_owned(), temporary: Some(dir) })
     }
 
@@ -59,6 +82,16 @@ impl DatabaseDir {
     }
 }
 
+impl Drop for DatabaseDir {
+    fn drop(&mut self) {
+        if let Some(dir) = self.temporary.take() {
+            let mut paths = temporary();
+            drop(dir);
+            paths.retain(|path| *path != self.path);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -68,9 +101,9 @@ mod tests {
         let place = DatabaseDir::temporary(true).unwrap();
         let path = place.path().to_owned();
         fs::write(path.join("file"), "content").unwrap();
-        assert!(place.is_temporary());
+        assert!(place.is_temporary() && temporary().contains(&path));
         drop(place);
-        assert!(!path.exists());
+        assert!(!path.exists() && !temporary().contains(&path));
     }
 
     #[test]

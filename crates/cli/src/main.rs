@@ -59,7 +59,7 @@ fn main() -> ExitCode {
             output::note(&format!("pantile: {}", leftover::remove()));
         }
         if ends || STOP.swap(true, Ordering::SeqCst) {
-            std::process::exit(Exit::Killed as i32);
+            pantile_bench::place::exit(Exit::Killed as i32);
         }
         shell::stop_input();
         if says {

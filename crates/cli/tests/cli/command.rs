@@ -313,6 +313,30 @@ fn an_interrupted_run_prints_what_was_measured() {
     assert_eq!(left_over(dir.path()), 0);
 }
 
+/// A run that is ended at once leaves nothing behind either.
+#[cfg(unix)]
+#[test]
+fn a_second_interrupt_removes_the_temporary_directory() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pantile"));
+    let args = ["bench", "ycsb", "--tuples", "100000", "--seconds", "3600", "--warmup", "0"];
+    command.args(args).env("TMPDIR", dir.path()).stdout(std::process::Stdio::null());
+    let mut child = command.stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let told = BufReader::new(child.stderr.take().unwrap());
+    let mut lines = told.lines().map_while(Result::ok);
+    assert!(lines.any(|line| has_done_something(&line)), "it ended by itself");
+    assert_eq!(left_over(dir.path()), 1);
+    let rest = std::thread::spawn(move || lines.count());
+    let pid = child.id().to_string();
+    // Until it has ended, in one way or the other: not every signal is seen before the next.
+    while child.try_wait().unwrap().is_none() {
+        Command::new("kill").args(["-INT", &pid]).output().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    rest.join().unwrap();
+    assert_eq!(left_over(dir.path()), 0);
+}
+
 #[test]
 fn a_sound_database_is_checked_and_shown() {
     let dir = tempfile::tempdir().unwrap();
