@@ -159,8 +159,8 @@ impl Progress for Shown {
     fn ended(&self, step: &Step, outcome: Result<f64, &str>, elapsed: Duration) {
         let (runs, number) = *self.count.borrow();
         let outcome = match outcome {
-            // What is traced is not timed.
-            Ok(_) if step.run.flash.is_some() => "done".into(),
+            // What is traced or opened again has no throughput.
+            Ok(_) if step.run.flash.is_some() || step.run.recovery.is_some() => "done".into(),
             Ok(speed) => format!("{} txn/s", whole(Some(speed))),
             Err(why) => format!("failed: {why}"),
         };

@@ -26,6 +26,8 @@ pub struct Step {
 /// The runs of some claims.
 #[derive(Clone, Debug)]
 pub struct Plan {
+    /// Seconds that all runs may take.
+    pub budget: f64,
     /// The size that fits the time.
     pub size: Size,
     /// The claims that the runs are for.
@@ -52,6 +54,7 @@ impl Plan {
             let shortest = size.shorter().last().unwrap_or_else(|| size.clone());
             Self::of_size(claims, shortest, runner)
         });
+        plan.budget = budget;
         plan.repeat();
         plan
     }
@@ -92,7 +95,7 @@ impl Plan {
         let runs = groups.into_iter().flat_map(|(_, runs)| runs);
         let steps: Vec<_> = runs.map(|run| Step { run, repetition: 1 }).collect();
         let estimate = steps.iter().map(|step| step.run.cost()).sum();
-        Self { size, claims: claims.to_vec(), steps, missing, estimate }
+        Self { budget: size.budget, size, claims: claims.to_vec(), steps, missing, estimate }
     }
 
     /// Adds repetitions, one group after another. Those of a group are apart, so that

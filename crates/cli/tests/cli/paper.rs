@@ -106,6 +106,16 @@ fn a_report_is_written_and_gone_on_with() {
     assert_eq!(announced(&fresh), announced(&first));
 }
 
+/// What opens a database again has no throughput.
+#[test]
+fn a_run_of_recovery_is_done() {
+    let dir = tempfile::tempdir().unwrap();
+    let args = ["ZN-22", "--quick", "--out", dir.path().to_str().unwrap()];
+    let (said, _) = interrupted_at(&args, |line| line.contains(" --example recovery "));
+    let line = said.iter().find(|line| line.contains(" --example recovery ")).unwrap();
+    assert!(line.ends_with(": done"), "{line}");
+}
+
 #[test]
 fn an_interrupted_report_is_written() {
     let dir = tempfile::tempdir().unwrap();

@@ -31,6 +31,8 @@ pub struct About {
     pub date: String,
     /// `quick` or `full`.
     pub size: &'static str,
+    /// Seconds that all runs might take, unless they are those of the size.
+    pub budget: Option<f64>,
     /// The time that the most recent runs took.
     pub elapsed: Duration,
     /// The number of the most recent runs.

@@ -54,6 +54,7 @@ impl Report {
             build,
             date: humantime::format_rfc3339_seconds(now).to_string(),
             size: plan.size.name,
+            budget: (plan.budget != plan.size.budget).then_some(plan.budget),
             elapsed: execution.elapsed,
             made: execution.made,
             reused: execution.reused,

@@ -161,9 +161,10 @@ fn parts(judgement: &Judgement) -> Markup {
 }
 
 /// The command that examines this claim again.
-pub fn command(entry: &Entry, size: &str) -> String {
-    let quick = if size == "quick" { " --quick" } else { "" };
-    format!("pantile paper {}{quick}", entry.claim.id)
+pub fn command(entry: &Entry, about: &About) -> String {
+    let quick = if about.size == "quick" { " --quick" } else { "" };
+    let budget = about.budget.map_or(String::new(), |seconds| format!(" --budget {seconds}"));
+    format!("pantile paper {}{quick}{budget}", entry.claim.id)
 }
 
 fn claim(entry: &Entry, about: &About) -> Markup {
@@ -198,7 +199,7 @@ fn claim(entry: &Entry, about: &About) -> Markup {
                 }
             }
             h3 { "Run it again" }
-            pre { code { (command(entry, about.size)) } }
+            pre { code { (command(entry, about)) } }
             @if !commands.is_empty() {
                 p { "Or run by run:" }
                 pre { code { (commands.join("\n")) } }

@@ -80,7 +80,7 @@ fn tell<'a>(entry: &'a Entry, about: &'a About) -> Told<'a> {
         parts: &finding.judgement.parts,
         runs: *runs,
         repetitions: *repetitions,
-        command: super::page::command(entry, about.size),
+        command: super::page::command(entry, about),
         benchmarks: commands,
         figures: finding.figures.iter().map(figure).collect(),
         size: about.size,

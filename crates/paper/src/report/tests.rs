@@ -124,6 +124,7 @@ fn the_record_has_every_claim_and_its_verdict() {
         assert!(words.contains(&entry["verdict"].as_str().unwrap()));
     }
     let throughput = entries.iter().find(|entry| entry["id"] == "TB-7a").unwrap();
+    assert_eq!(throughput["command"], "pantile paper TB-7a --quick --budget 1");
     assert_eq!(throughput["runs"], 18);
     assert_eq!(throughput["repetitions"], serde_json::json!([3, 3]));
     let outcomes = ["held", "refuted", "undecided"];
