@@ -17,28 +17,28 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 #[command(about = "What compressing the rows of cold blocks would gain and cost")]
 struct Arguments {
     /// Warehouses of TPC-C.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     warehouses: u16,
     /// Transactions of TPC-C, and of YCSB.
     #[arg(long, default_value_t = 20_000)]
     transactions: u64,
     /// Tuples of YCSB.
-    #[arg(long, default_value_t = 200_000)]
+    #[arg(long, default_value_t = 200_000, value_parser = clap::value_parser!(u64).range(1..))]
     tuples: u64,
     /// A directory with text: files that end in .md and .rs, whose paragraphs are rows.
     #[arg(long, default_value = ".")]
     text: PathBuf,
     /// The level of compression.
-    #[arg(long, default_value_t = ColdSettings::default().level)]
+    #[arg(long, default_value_t = ColdSettings::default().level, value_parser = clap::value_parser!(i32).range(1..=22))]
     level: i32,
     /// A block's dictionary has at most one byte for this many of its rows.
     #[arg(long, default_value_t = ColdSettings::default().block_share, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
     block_share: usize,
     /// Kilobytes of a table's dictionary.
-    #[arg(long, default_value_t = ColdSettings::default().table_dictionary >> 10)]
+    #[arg(long, default_value_t = ColdSettings::default().table_dictionary >> 10, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=1 << 20))]
     table_dictionary: usize,
     /// Tables with fewer blocks are left out.
-    #[arg(long, default_value_t = 4)]
+    #[arg(long, default_value_t = 4, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
     least_blocks: usize,
 }
 

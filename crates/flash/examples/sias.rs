@@ -11,13 +11,13 @@ use pantile_flash::{Experiment, Layout, Outcome};
 #[command(about = "What TPC-C writes to flash, appended and in place, and what a simulated SSD makes of it")]
 struct Arguments {
     /// Warehouses.
-    #[arg(long, default_value_t = 2)]
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=1000))]
     warehouses: u16,
     /// Transactions to measure, after loading.
-    #[arg(long, default_value_t = 60_000)]
+    #[arg(long, default_value_t = 60_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     transactions: u64,
     /// Megabytes of the buffer pool of the store that updates in place, and of the system's cache for others.
-    #[arg(long, default_value_t = 16)]
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     pool: u64,
     /// Each commit waits for the device.
     #[arg(long)]

@@ -1,6 +1,7 @@
 //! What a device gains from streams: skewed updates of YCSB's tuples, where space is tight, with pages in one stream or
 //! sorted by how long they live. docs/flash.md says what the columns are.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -8,6 +9,7 @@ use clap::Parser;
 use pantile::lab::medium_of;
 use pantile::{Durability, Options};
 use pantile_bench::Result;
+use pantile_bench::ycsb::keys::THETA;
 use pantile_bench::ycsb::{Mix, Ycsb};
 use pantile_flash::{
     Known, PAGE_BYTES, Report, Request, SEED, STREAMS_OF_LIVES, Ssd, SsdSettings, Stream, Totals, Trace,
@@ -18,19 +20,19 @@ use pantile_flash::{
 #[command(about = "What a device gains from streams")]
 struct Arguments {
     /// Tuples.
-    #[arg(long, default_value_t = 1_000_000)]
+    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
     tuples: u64,
     /// Transactions of 20 updates, of which the second half is counted.
-    #[arg(long, default_value_t = 400_000)]
+    #[arg(long, default_value_t = 400_000, value_parser = clap::value_parser!(u64).range(2..))]
     transactions: u64,
     /// Skew of the updates.
-    #[arg(long, default_value_t = 0.9)]
+    #[arg(long, default_value_t = 0.9, value_parser = |text: &str| number(text, THETA))]
     theta: f64,
-    /// Share of the flash that the device keeps for itself.
-    #[arg(long, default_value_t = 0.07)]
+    /// Share of the flash that the device keeps for itself, at most 0.9.
+    #[arg(long, default_value_t = 0.07, value_parser = |text: &str| number(text, 0.0..=0.9))]
     over_provisioning: f64,
     /// Most contents of a block of the engine.
-    #[arg(long, value_delimiter = ',', default_value = "1920,100")]
+    #[arg(long, value_delimiter = ',', default_value = "1920,100", value_parser = clap::value_parser!(u32).range(1..=1920))]
     block_slots: Vec<u32>,
     /// Kilobytes of an erase unit.
     #[arg(long, value_delimiter = ',', default_value = "256,2048", value_parser = clap::value_parser!(u32).range(4..))]
@@ -39,8 +41,15 @@ struct Arguments {
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..))]
     streams: Stream,
     /// Megabytes that wait in the system's cache before they are written.
-    #[arg(long, default_value_t = 16)]
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     cache: u64,
+}
+
+/// Reads a number from a range.
+fn number(text: &str, range: RangeInclusive<f64>) -> std::result::Result<f64, String> {
+    let number = text.parse().map_err(|_| "it is not a number".to_owned())?;
+    let (least, most) = (range.start(), range.end());
+    if range.contains(&number) { Ok(number) } else { Err(format!("it must be from {least} to {most}")) }
 }
 
 fn main() -> Result<()> {

@@ -18,17 +18,27 @@ struct Arguments {
     #[arg(long, default_value_t = 4_000)]
     transactions: u64,
     /// Where the data is kept: dram, or an emulated memory.
-    #[arg(long, default_value = "nvm:optane-40", value_parser = Medium::by_name)]
+    #[arg(long, default_value = "nvm:optane-40", value_parser = memory)]
     medium: Medium,
     /// The memory has this many times the bytes of DRAM; with 1, all rows of the store with a log are in DRAM.
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..))]
     ratio: u64,
     /// Openings of each, in turn.
-    #[arg(long, default_value_t = 3)]
+    #[arg(long, default_value_t = 3, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
     openings: usize,
     /// What is opened: tb-collect (the engine), redo-log.
     #[arg(long, value_delimiter = ',', default_value = "tb-collect,redo-log")]
     kinds: Vec<Kind>,
+}
+
+/// A medium of this name that outlives a database in this process.
+fn memory(name: &str) -> std::result::Result<Medium, String> {
+    match Medium::by_name(name)? {
+        Medium::File | Medium::Dax { .. } => {
+            Err("recovery is measured on dram and on emulated memory".to_owned())
+        }
+        memory => Ok(memory),
+    }
 }
 
 fn main() -> Result<()> {
