@@ -1232,7 +1232,7 @@ int pantile_get_for_update(struct pantile_txn *txn,
                            size_t key_len,
                            struct pantile_row *row);
 
-// Reads the row with this key of a unique index into `row`. Returns `PANTILE_NOT_FOUND` if there is none.
+// Reads the first row with this key of an index into `row`. Returns `PANTILE_NOT_FOUND` if there is none.
 int pantile_get_by_index(struct pantile_txn *txn,
                          const struct pantile_index *index,
                          const struct pantile_value *key,

@@ -564,7 +564,7 @@ pub extern "C" fn pantile_get_for_update(
     })
 }
 
-/// Reads the row with this key of a unique index into `row`. Returns `PANTILE_NOT_FOUND` if there is none.
+/// Reads the first row with this key of an index into `row`. Returns `PANTILE_NOT_FOUND` if there is none.
 #[unsafe(no_mangle)]
 pub extern "C" fn pantile_get_by_index(
     txn: *mut pantile_txn,

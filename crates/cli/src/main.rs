@@ -113,7 +113,11 @@ fn run(verb: Verb) -> Result<(), Failure> {
 /// Prints the help that was asked for; anything else that the parser reports is a wrong command line.
 fn help_or_misuse(error: &clap::Error) -> Result<(), Failure> {
     if error.kind() == ErrorKind::MissingSubcommand {
-        Err(Failure::misuse("name what to do: `pantile --help` lists the verbs".to_owned()))
+        // `pantile space` names a verb that has verbs of its own.
+        let verb = std::env::args().nth(1).filter(|verb| !verb.starts_with('-')).unwrap_or_default();
+        let command = ["pantile", &verb, "--help"].into_iter().filter(|word| !word.is_empty());
+        let command = command.collect::<Vec<_>>().join(" ");
+        Err(Failure::misuse(format!("name what to do: `{command}` lists the verbs")))
     } else if error.use_stderr() {
         Err(Failure::misuse(args::one_line(&error.to_string())))
     } else {

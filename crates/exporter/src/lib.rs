@@ -10,12 +10,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! It speaks as much HTTP/1.1 as Prometheus needs: one request to a connection, one connection at a time. There is no
+//! It speaks as much HTTP/1.1 as Prometheus needs: one request to a connection, a few connections at a time. There is no
 //! authentication and no encryption, so keep it on the loopback address or behind something that has both. It has a
 //! handle of the database, so drop it before the last handle of yours is to close the database.
 
+use std::collections::VecDeque;
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
@@ -29,6 +30,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(100);
 /// A request is never longer.
 const LONGEST: usize = 16 << 10;
+/// Connections at a time. One more ends the oldest, which is silent or slow.
+const MOST: usize = 8;
 
 /// A thread that answers Prometheus. Dropping it ends the thread.
 #[derive(Debug)]
@@ -49,13 +52,17 @@ pub fn serve(db: &Database, address: impl ToSocketAddrs) -> io::Result<Exporter>
     let (db, stopped) = (db.clone(), Arc::clone(&stop));
     let builder = thread::Builder::new().name("pantile-exporter".into());
     let thread = builder.spawn(move || {
+        let mut answering = VecDeque::<Answering>::new();
         for stream in listener.incoming() {
             if stopped.load(Ordering::SeqCst) {
                 return;
             }
-            match stream {
-                // A client that goes away, or talks nonsense, is its own trouble.
-                Ok(stream) => drop(answer(stream, &db)),
+            answering.retain(|one| !one.is_done());
+            if answering.len() == MOST {
+                answering.pop_front();
+            }
+            match stream.and_then(|stream| Answering::begin(stream, &db)) {
+                Ok(one) => answering.push_back(one),
                 // As where the process has too many files open: it may pass.
                 Err(_) => thread::sleep(PAUSE),
             }
@@ -94,12 +101,53 @@ fn reachable(mut address: SocketAddr) -> SocketAddr {
     address
 }
 
-fn answer(mut stream: TcpStream, db: &Database) -> io::Result<()> {
+/// A connection, and the thread that answers it. Dropping it ends both, so that nobody waits for a silent client.
+struct Answering {
+    stream: TcpStream,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Answering {
+    fn begin(stream: TcpStream, db: &Database) -> io::Result<Self> {
+        let (own, db) = (stream.try_clone()?, db.clone());
+        let builder = thread::Builder::new().name("pantile-metrics".into());
+        let thread = builder.spawn(move || {
+            // A client that goes away, or talks nonsense, is its own trouble. It reads to the end of the connection.
+            let _ = answer(&own, &db);
+            let _ = own.shutdown(Shutdown::Both);
+        })?;
+        Ok(Self { stream, thread: Some(thread) })
+    }
+
+    fn is_done(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+}
+
+impl Drop for Answering {
+    fn drop(&mut self) {
+        if !self.is_done() {
+            // The client may have gone already.
+            let _ = self.stream.shutdown(Shutdown::Both);
+        }
+        if let Some(thread) = self.thread.take() {
+            // A thread that panicked has already said so.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn answer(mut stream: &TcpStream, db: &Database) -> io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     let request = request(&mut stream)?;
     let mut words = request.split_ascii_whitespace();
     let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    // A server takes both forms (RFC 9112, 3.2.2): a proxy names the host as well.
+    let path = match path.strip_prefix("http://") {
+        Some(rest) => rest.find('/').map_or("/", |at| &rest[at..]),
+        None => path,
+    };
     let (status, body) = match (method, path.split('?').next()) {
         ("GET" | "HEAD", Some("/metrics")) => ("200 OK", db.metrics()),
         ("GET" | "HEAD", _) => ("404 Not Found", "the statistics are under /metrics\n".to_owned()),
@@ -117,7 +165,7 @@ fn answer(mut stream: TcpStream, db: &Database) -> io::Result<()> {
 }
 
 /// The first line of a request, once all of its head has come.
-fn request(stream: &mut TcpStream) -> io::Result<String> {
+fn request(stream: &mut impl Read) -> io::Result<String> {
     let (mut head, began) = (Vec::new(), Instant::now());
     let mut piece = [0; 1024];
     while !head.windows(4).any(|end| end == b"\r\n\r\n") {

@@ -65,6 +65,19 @@ fn other_requests_are_refused() {
     assert!(ask(address, &get("/metrics")).0.ends_with("200 OK"));
 }
 
+/// Clients that say nothing keep nobody waiting, neither who asks nor who drops it.
+#[test]
+fn silent_clients_are_in_nobodys_way() {
+    let (_db, exporter) = served();
+    let address = exporter.address();
+    let silent: Vec<_> = (0..20).map(|_| TcpStream::connect(address).expect("connect")).collect();
+    assert!(ask(address, &get("/metrics")).0.ends_with("200 OK"));
+    assert!(ask(address, &get("http://localhost:1/metrics")).0.ends_with("200 OK"), "as by a proxy");
+    assert!(ask(address, &get("http://localhost")).0.ends_with("404 Not Found"));
+    drop(exporter);
+    drop(silent);
+}
+
 #[test]
 fn dropping_it_frees_the_port_and_the_database() {
     let (db, exporter) = served();

@@ -50,12 +50,18 @@ fn explain_space(session: &Session<'_>, out: &mut dyn Write) -> Result<(), Error
         ColumnDef::new("why", Type::String(1 << 10)),
     ];
     let held = session.db.transactions().iter().map(|one| one.held_bytes).max().unwrap_or(0);
+    let (tables, stats) = (session.db.space_by_table(), session.db.stats());
+    if tables.is_empty() && stats.live_bytes > 0 {
+        return Err(Error::command(
+            "`top` in another terminal: what tables take is known only to the process that writes",
+        ));
+    }
     let mut printer = Printer::new(out, &columns, session.mode);
-    for space in session.db.space_by_table() {
+    for space in tables {
         printer.row(&line(&space, held))?;
     }
     printer.finish()?;
-    total(&session.db.stats(), out)
+    total(&stats, out)
 }
 
 fn line(space: &TableSpace, held: u64) -> [OwnedValue; 8] {

@@ -156,7 +156,9 @@ impl Database {
     /// What each table takes on the medium. The hidden tables of values out of
     /// line are listed by themselves, and so are dropped tables until their
     /// space has been given back: as `orders, table 17 (dropped)`, since several
-    /// may have had one name. The call visits every block.
+    /// may have had one name. The call visits every block. In a process that reads beside one that
+    /// writes, the list is empty and [`Stats::free_bytes`](crate::stats::Stats::free_bytes) counts all: what is in use is known to the writer
+    /// only.
     pub fn space_by_table(&self) -> Vec<TableSpace> {
         self.core.space_by_table()
     }

@@ -513,6 +513,10 @@ impl fmt::Display for Conflict {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Error::Conflict { conflict: conflict @ Conflict::Interrupted, table } => write!(
+                f,
+                "conflict in table {table:?}: {conflict}; this call changed nothing; roll the transaction back"
+            ),
             Error::Conflict { conflict, table } => write!(
                 f,
                 "conflict in table {table:?}: {conflict}; this call changed nothing; roll the transaction back and run it again"

@@ -96,6 +96,12 @@ fn commits_are_timed() {
     let timed = values["pantile_commit_seconds_count"];
     assert!((1000.0 / 16.0 - 2.0..1000.0).contains(&timed), "one in 16 in memory: {timed}");
     assert_eq!(values["pantile_commit_seconds_bucket{le=\"+Inf\"}"], timed);
+    let ends = |metrics: &str| -> Vec<String> {
+        let ends = metrics.lines().filter_map(|line| line.strip_prefix("pantile_commit_seconds_bucket"));
+        ends.map(|line| line.split(' ').next().unwrap_or_default().to_owned()).collect()
+    };
+    let (idle, _table) = open(Options::new());
+    assert_eq!(ends(&metrics), ends(&idle.metrics()), "buckets do not depend on what has been timed");
 }
 
 /// Values by name and labels. Panics at what is no line of the format.
