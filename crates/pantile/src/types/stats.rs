@@ -112,7 +112,8 @@ pub struct RunningTransaction {
     pub held_dram_bytes: u64,
     /// The part of `held_dram_bytes` that its end would free.
     pub freed_dram_bytes: u64,
-    /// Bytes of DRAM in its own uncommitted writes. Its end frees all but 512 KB of them.
+    /// Bytes of DRAM in the buffers of its uncommitted writes, with what earlier transactions have
+    /// left there. Its end frees all but 512 KB of them, or 16 MB for all that are larger.
     pub buffer_bytes: u64,
 }
 
