@@ -1,4 +1,4 @@
-//! Scans: iterators that fetch rows in batches, without the interpreter's lock.
+//! Scans: iterators that fetch rows without the interpreter's lock, in batches where nothing can change them.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -13,7 +13,8 @@ use crate::error::{InvalidValue, Misuse};
 use crate::transaction::{Transaction, Values};
 use crate::value::{borrowed, key_from_python};
 
-/// Rows fetched at a time. The first batch is small, for those who want one row.
+/// Rows fetched at a time by a transaction that only reads. The first batch is small, for those who want one row. One
+/// that may write fetches each row when it is asked for: what it has written or undone by then counts.
 const FIRST_BATCH: usize = 16;
 const BATCH: usize = 512;
 
@@ -83,6 +84,7 @@ struct State {
     /// Why there is nothing behind these.
     failed: Option<pantile::Error>,
     batch: usize,
+    has_begun: bool,
     is_over: bool,
 }
 
@@ -160,6 +162,7 @@ impl Scan {
             fetched: VecDeque::new(),
             failed: None,
             batch: FIRST_BATCH,
+            has_begun: false,
             is_over: false,
         };
         Self { transaction, table, columns, tuples, state: Mutex::new(state), failure: Failure::default() }
@@ -176,7 +179,7 @@ impl Scan {
             return Err(InvalidValue::new_err("batch_rows is at least 1; the scan is as it was"));
         }
         let mut state = self.state()?;
-        if state.batch != FIRST_BATCH {
+        if state.has_begun {
             return Err(Misuse::new_err(
                 "rows of this scan have been taken already, so Arrow would miss them; make another scan",
             ));
@@ -198,7 +201,8 @@ impl State {
             if let Some(error) = self.failed.take() {
                 return Err(error);
             }
-            while self.fetched.len() < self.batch && !self.is_over && self.failed.is_none() {
+            let batch = if txn.is_read_only() { self.batch } else { 1 };
+            while self.fetched.len() < batch && !self.is_over && self.failed.is_none() {
                 let row = cursor.next(txn).and_then(|row| {
                     row.map(|row| columns.iter().map(|column| row.get(*column)).collect::<Result<_>>())
                         .transpose()
@@ -210,7 +214,7 @@ impl State {
                     Err(error) => self.failed = Some(error),
                 }
             }
-            self.batch = BATCH;
+            (self.batch, self.has_begun) = (BATCH, true);
         }
         Ok(())
     }
