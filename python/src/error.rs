@@ -19,7 +19,12 @@ create_exception!(pantile, AlreadyOpen, Error, "The database is open, here or in
 create_exception!(pantile, Damaged, Error, "Data on the medium is damaged, or the medium has failed.");
 create_exception!(pantile, OutOfSpace, Error, "The medium or the memory limit is full.");
 create_exception!(pantile, Closed, Error, "The database is closed, or the transaction has ended.");
-create_exception!(pantile, Misuse, Error, "A transaction used by two threads at once, or after a fork.");
+create_exception!(
+    pantile,
+    Misuse,
+    Error,
+    "A call that cannot mean what it says, or a transaction used by two threads at once or after a fork."
+);
 create_exception!(pantile, InvalidValue, Error, "A value that its column does not take.");
 create_exception!(pantile, InvalidSchema, Error, "A table, column or index that is not there, or differs.");
 create_exception!(pantile, InvalidMigrations, Error, "The migrations do not fit each other or the database.");

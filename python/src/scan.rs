@@ -18,6 +18,29 @@ use crate::value::{borrowed, key_from_python};
 const FIRST_BATCH: usize = 16;
 const BATCH: usize = 512;
 
+/// A bound of a range, if the call has it. None is refused, so that a variable that is missing by mistake does not mean
+/// all rows.
+#[derive(Default)]
+pub struct Given<'py>(Option<Bound<'py, PyAny>>);
+
+impl<'py> FromPyObject<'py> for Given<'py> {
+    fn extract_bound(bound: &Bound<'py, PyAny>) -> PyResult<Self> {
+        Ok(Self(Some(bound.clone())))
+    }
+}
+
+impl<'py> Given<'py> {
+    /// The bound, which has this name in the call.
+    pub fn bound(self, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+        match self.0 {
+            Some(bound) if bound.is_none() => Err(Misuse::new_err(format!(
+                "{name} is None, which is no bound; nothing was changed; leave {name} out for all rows, or give (None,) for NULL"
+            ))),
+            bound => Ok(bound),
+        }
+    }
+}
+
 /// A range of keys that owns its bounds.
 pub struct Bounds {
     lower: std::ops::Bound<Vec<OwnedValue>>,
@@ -31,11 +54,12 @@ type Borrowed<'r> = (std::ops::Bound<Vec<Value<'r>>>, std::ops::Bound<Vec<Value<
 impl Bounds {
     /// From a prefix, or from `start` up to but not including `stop`.
     pub fn new(
-        prefix: Option<Bound<'_, PyAny>>,
+        prefix: Given<'_>,
         start: Option<Bound<'_, PyAny>>,
         stop: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         use std::ops::Bound::{Excluded, Included, Unbounded};
+        let prefix = prefix.bound("prefix")?;
         if prefix.is_some() && (start.is_some() || stop.is_some()) {
             return Err(Misuse::new_err("a range has a prefix, or start and stop, but not both"));
         }

@@ -9,7 +9,7 @@ use pyo3::types::{PyBytes, PyDict, PyList};
 use crate::definition::Table;
 use crate::error::{Closed, InvalidValue, Misuse, Refusal, check_process};
 use crate::savepoint::Savepoint;
-use crate::scan::{Bounds, Scan};
+use crate::scan::{Bounds, Given, Scan};
 use crate::value::{borrowed, key_from_python};
 
 /// What a signal handler has raised while the transaction waited.
@@ -128,14 +128,14 @@ impl Transaction {
     }
 
     /// The rows of a range of keys, in order. Bounds are keys or the first values
-    /// of keys; `stop` is excluded. With `index`, keys are those of the index.
-    /// `columns` are those that the rows have, all by default.
-    #[pyo3(signature = (table, *, prefix = None, start = None, stop = None, index = None, reverse = false, limit = None, columns = None, tuples = false))]
+    /// of keys; `stop` is excluded. `prefix=(None,)` has the rows with NULL. With `index`, keys
+    /// are those of the index. `columns` are those that the rows have, all by default.
+    #[pyo3(signature = (table, *, prefix = Given::default(), start = None, stop = None, index = None, reverse = false, limit = None, columns = None, tuples = false))]
     #[expect(clippy::too_many_arguments, reason = "Python names them")]
     fn scan(
         slf: Bound<'_, Self>,
         table: Py<Table>,
-        prefix: Option<Bound<'_, PyAny>>,
+        prefix: Given<'_>,
         start: Option<Bound<'_, PyAny>>,
         stop: Option<Bound<'_, PyAny>>,
         index: Option<&str>,
@@ -158,7 +158,7 @@ impl Transaction {
     /// The next `rows` rows of a range at most, and where the next page begins: hand
     /// that over as `after`, in any transaction. None at the end. `for_update` locks
     /// the rows, and waits for those that others have locked, unless it skips them.
-    #[pyo3(signature = (table, rows, *, after = None, prefix = None, start = None, stop = None, index = None, reverse = false, columns = None, for_update = false, skip_locked = false))]
+    #[pyo3(signature = (table, rows, *, after = None, prefix = Given::default(), start = None, stop = None, index = None, reverse = false, columns = None, for_update = false, skip_locked = false))]
     #[expect(clippy::too_many_arguments, reason = "Python names them")]
     fn page<'py>(
         &self,
@@ -166,7 +166,7 @@ impl Transaction {
         table: &Table,
         rows: usize,
         after: Option<&[u8]>,
-        prefix: Option<Bound<'py, PyAny>>,
+        prefix: Given<'py>,
         start: Option<Bound<'py, PyAny>>,
         stop: Option<Bound<'py, PyAny>>,
         index: Option<&str>,
@@ -221,12 +221,12 @@ impl Transaction {
     }
 
     /// How many rows a range of keys has.
-    #[pyo3(signature = (table, *, prefix = None, start = None, stop = None, index = None))]
+    #[pyo3(signature = (table, *, prefix = Given::default(), start = None, stop = None, index = None))]
     fn count(
         &self,
         py: Python<'_>,
         table: &Table,
-        prefix: Option<Bound<'_, PyAny>>,
+        prefix: Given<'_>,
         start: Option<Bound<'_, PyAny>>,
         stop: Option<Bound<'_, PyAny>>,
         index: Option<&str>,
@@ -238,17 +238,18 @@ impl Transaction {
         })
     }
 
-    /// Deletes the rows of a range of primary keys. Returns how many there were.
-    #[pyo3(signature = (table, *, prefix = None, start = None, stop = None))]
+    /// Deletes the rows of a range of primary keys, all rows if the call has no bound. Returns
+    /// how many there were.
+    #[pyo3(signature = (table, *, prefix = Given::default(), start = Given::default(), stop = Given::default()))]
     fn delete_range(
         &self,
         py: Python<'_>,
         table: &Table,
-        prefix: Option<Bound<'_, PyAny>>,
-        start: Option<Bound<'_, PyAny>>,
-        stop: Option<Bound<'_, PyAny>>,
+        prefix: Given<'_>,
+        start: Given<'_>,
+        stop: Given<'_>,
     ) -> PyResult<u64> {
-        let bounds = Bounds::new(prefix, start, stop)?;
+        let bounds = Bounds::new(prefix, start.bound("start")?, stop.bound("stop")?)?;
         self.with(py, |txn| txn.delete_range(&table.table, bounds.range(&bounds.borrowed())))
     }
 

@@ -110,3 +110,21 @@ def test_a_scan_that_has_begun_does_not_go_to_arrow(db):
             next(scan)
             with pytest.raises(pantile.Misuse, match="taken already"):
                 scan.__arrow_c_stream__()
+
+
+def test_none_is_no_bound(db):
+    columns = [Column("id", "u32"), Column("v", "i64", nullable=True)]
+    table = db.open_or_create(Table("t", columns, ["id"], [Index("by_v", ["v"])]))
+    with db.transaction() as txn:
+        txn.insert_many(table, ((id, id if id % 2 else None) for id in range(10)))
+        reads = [txn.scan, txn.count, lambda *of, **how: txn.page(*of, 3, **how)]
+        for bound, calls in ("prefix", [*reads, txn.delete_range]), ("start", [txn.delete_range]), ("stop", [txn.delete_range]):
+            for call in calls:
+                with pytest.raises(pantile.Misuse, match=rf"leave {bound} out for all rows, or give \(None,\) for NULL"):
+                    call(table, **{bound: None})
+        assert txn.count(table, start=None, stop=3) == 3 and txn.count(table, start=7, stop=None) == 3
+        assert txn.count(table) == 10 and txn.count(table, index="by_v", prefix=(None,)) == 5
+        assert [row["id"] for row in txn.scan(table, index="by_v", prefix=(None,))] == [0, 2, 4, 6, 8]
+        assert [row["id"] for row in txn.page(table, 2, index="by_v", prefix=(None,))[0]] == [0, 2]
+        assert txn.count(table, index="by_v", start=(None,)) == 10
+        assert txn.delete_range(table) == 10
