@@ -143,11 +143,13 @@ class Database(_native.Database):
     def transaction(
         self, *, isolation: str = "serializable", name: Optional[str] = None
     ) -> Iterator[Transaction]:
-        """A transaction that commits at the end of the block, and rolls back if the block raises."""
+        """A transaction that commits at the end of the block, and rolls back if the block raises. The block may also
+        call `commit` or `rollback` itself; its end then does nothing."""
         txn = self.begin(isolation=isolation, name=name)
         try:
             yield txn
-            txn.commit()
+            if not txn._has_ended():
+                txn.commit()
         finally:
             txn.rollback()
 
@@ -161,15 +163,18 @@ class Database(_native.Database):
             txn.rollback()
 
     def run(self, body: Callable[[Transaction], _T], *, name: Optional[str] = None) -> _T:
-        """Runs `body` in a transaction, again after conflicts, for 30 seconds at most."""
+        """Runs `body` in a transaction, again after conflicts, for 30 seconds at most. Returns what `body` returns, also
+        if it has called `commit` or `rollback` itself. Once it has committed, it does not run again."""
         end = time.monotonic() + _RETRY_SECONDS
         tries = 0
         while True:
+            txn: Optional[Transaction] = None
             try:
                 with self.transaction(name=name) as txn:
                     return body(txn)
             except Error as error:
-                if not error.retryable or time.monotonic() >= end:
+                has_committed = txn is not None and txn._has_committed()
+                if has_committed or not error.retryable or time.monotonic() >= end:
                     raise
             tries += 1
             time.sleep(random.uniform(0, min(2**tries, 1024) * 1e-6))

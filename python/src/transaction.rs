@@ -1,5 +1,6 @@
 //! Transactions.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, TryLockError};
 
 use pantile::{OwnedValue, Position, Result};
@@ -24,6 +25,7 @@ pub struct Transaction {
     process: u32,
     /// A migration has lent it, and ends it itself.
     is_lent: bool,
+    has_committed: AtomicBool,
 }
 
 #[pymethods]
@@ -255,7 +257,19 @@ impl Transaction {
 
     /// Commits, and returns when the commit is durable.
     fn commit(&self, py: Python<'_>) -> PyResult<()> {
-        self.end(py, |txn| txn.commit().map(drop))
+        self.end(py, |txn| txn.commit().map(drop))?;
+        self.has_committed.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// Whether `commit` or `rollback` has been called. What else is wrong with it, the next call says.
+    fn _has_ended(&self) -> bool {
+        check_process(self.process).is_ok() && self.running.try_lock().is_ok_and(|running| running.is_none())
+    }
+
+    /// Whether it has committed.
+    fn _has_committed(&self) -> bool {
+        self.has_committed.load(Ordering::Acquire)
     }
 
     /// Undoes all writes. Does nothing if the transaction has ended.
@@ -274,7 +288,13 @@ impl Transaction {
     pub fn new(mut txn: pantile::Transaction) -> Self {
         let raised = Raised::default();
         txn.interrupt_when(stop_on_signals(Arc::clone(&raised)));
-        Self { running: Mutex::new(Some(txn)), raised, process: std::process::id(), is_lent: false }
+        Self {
+            running: Mutex::new(Some(txn)),
+            raised,
+            process: std::process::id(),
+            is_lent: false,
+            has_committed: AtomicBool::new(false),
+        }
     }
 
     /// One that Python can use, but not end, until it is taken back.

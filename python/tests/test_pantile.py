@@ -109,6 +109,51 @@ def test_a_transaction_is_all_or_nothing(db, numbers):
         assert txn.get(numbers, 1, for_update=True)["n"] == 7
 
 
+def test_a_block_may_end_its_transaction_itself(db, numbers):
+    with db.transaction() as txn:
+        txn.update(numbers, 1, n=10)
+        txn.commit()
+    with db.transaction() as txn:
+        txn.update(numbers, 1, n=11)
+        txn.rollback()
+    with pytest.raises(ZeroDivisionError), db.transaction() as txn:
+        txn.commit()
+        1 / 0
+    with pytest.raises(pantile.Closed), db.transaction() as txn:
+        txn.commit()
+        txn.update(numbers, 1, n=12)
+    with pytest.raises(pantile.TransactionEnded), db.transaction() as txn:
+        txn.update(numbers, 1, n=13)
+        db.end_transaction(next(running.id for running in db.transactions() if running.id is not None))
+    assert db.run(lambda txn: (txn.update(numbers, 2, n=20), txn.commit(), "done")[2]) == "done"
+    assert db.run(lambda txn: (txn.update(numbers, 2, n=21), txn.rollback(), "undone")[2]) == "undone"
+    with db.read() as txn:
+        txn.rollback()
+    with db.read() as txn:
+        assert [row["n"] for row in txn.get_many(numbers, [1, 2])] == [10, 20]
+
+
+def test_a_body_that_has_committed_does_not_run_again(db, numbers):
+    def add(txn, committed):
+        txn.update(numbers, 1, n=txn.get(numbers, 1)["n"] + 1)
+        tries.append(committed)
+        if committed:
+            txn.commit()
+        if len(tries) < 3:
+            error = pantile.Conflict("another transaction")
+            error.retryable = True
+            raise error
+
+    tries = []
+    with pytest.raises(pantile.Conflict):
+        db.run(lambda txn: add(txn, True))
+    assert len(tries) == 1
+    db.run(lambda txn: add(txn, False))
+    assert len(tries) == 3
+    with db.read() as txn:
+        assert txn.get(numbers, 1)["n"] == 1
+
+
 def test_tables_change(db, numbers):
     changed = db.alter(numbers, add=[Column("name", "string(9)", default="?")], rename={"n": "m"})
     assert changed.columns == ("id", "m", "name")
