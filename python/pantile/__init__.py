@@ -207,5 +207,6 @@ def open_read_only(path: _Path) -> Database:
 
 
 def restore(backup: _Path, into: _Path) -> int:
-    """Copies a backup into an empty directory and checks the copy. Returns how many rows it has."""
+    """Copies a backup into an empty directory and checks the copy. Returns how many rows it has, with the engine's own:
+    at least one for each table, and the pieces of long values."""
     return Database._restore(backup, into)

@@ -147,7 +147,9 @@ impl Database {
         Ok(Transaction::new(self.with(py, |db| db.begin_with(options))?))
     }
 
-    /// Counts of what the database has and has done.
+    /// Counts of what the database has and has done. `rows` are as stored, with those of the
+    /// engine's own: at least one for each table, and the pieces of long values. `Transaction.count`
+    /// has a table's rows.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         insight::stats(py, &self.with(py, |db| Ok(db.stats()))?)
     }
@@ -194,7 +196,8 @@ impl Database {
         self.with(py, |db| db.compact().map(drop))
     }
 
-    /// Reads every row and returns how many there are. Raises `Damaged` when one is.
+    /// Reads every row and returns how many there are, with the engine's own: at least one for each
+    /// table, and the pieces of long values. Raises `Damaged` when one is.
     fn verify(&self, py: Python<'_>) -> PyResult<u64> {
         let verified = self.with(py, |db| db.verify(None))?;
         match verified.damaged.first() {
