@@ -123,7 +123,10 @@ class Database(_native.Database):
         rename_table: Optional[str] = None,
         rename_index: Optional[Dict[str, str]] = None,
     ) -> TableHandle:
-        """Changes columns and the names of the table and its indexes, all at once. Returns a new handle of the table."""
+        """Changes columns and the names of the table and its indexes, all at once. Returns a new handle of the table.
+
+        `drop` and the keys of `rename` are names as they are before the call; names may change places. `add`, `widen`,
+        `nullable` and `default` have the names as they are after it."""
         steps = changes(add, drop, rename, widen, nullable, default, rename_table, rename_index)
         return self._alter(table, *steps)
 

@@ -47,6 +47,22 @@ class Table:
         return self.name, columns, self.primary_key, [index._parts() for index in self.indexes]
 
 
+def _renamed(names: Dict[str, str]) -> List[Tuple[str, str]]:
+    """The renamings one after the other, each to a name that is free by then. Where they go round in a circle, one of
+    them goes by way of a name that nothing has."""
+    left, steps = dict(names), []
+    while left:
+        free = [name for name, to in left.items() if to == name or to not in left]
+        if free:
+            steps += [(name, left.pop(name)) for name in free]
+        else:
+            name, to = left.popitem()
+            between = f"\0{len(steps)}"
+            steps.append((name, between))
+            left[between] = to
+    return steps
+
+
 def changes(
     add: Optional[List[Column]],
     drop: Optional[List[str]],
@@ -60,10 +76,10 @@ def changes(
     """A change of a table: columns to add, and the other steps."""
     steps: List[Tuple[str, str, Any]] = [("drop", name, None) for name in drop or []]
     for what, changed in (
-        ("rename", rename),
+        ("rename", dict(_renamed(rename or {}))),
         ("widen", widen),
         ("default", default),
-        ("rename_index", rename_index),
+        ("rename_index", dict(_renamed(rename_index or {}))),
     ):
         steps += [(what, name, to) for name, to in (changed or {}).items()]
     steps += [("nullable", name, None) for name in nullable or []]

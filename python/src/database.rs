@@ -295,12 +295,16 @@ impl Drop for Database {
     }
 }
 
-/// A change of a table: columns to add, and the other steps.
+/// A change of a table: columns to add, and the other steps. Names that it drops or gives to others are free for the
+/// columns that it adds.
 pub fn table_change(add: Vec<ColumnParts<'_>>, steps: Vec<Step<'_>>) -> PyResult<pantile::TableChange> {
-    let added = add.into_iter().try_fold(pantile::TableChange::new(), |change, column| {
-        Ok::<_, PyErr>(change.add_column(column_def(column)?))
-    });
-    steps.into_iter().try_fold(added?, with_step)
+    let frees = |(what, ..): &Step<'_>| matches!(what.as_str(), "drop" | "rename");
+    let (first, then): (Vec<_>, Vec<_>) = steps.into_iter().partition(frees);
+    let freed = first.into_iter().try_fold(pantile::TableChange::new(), with_step)?;
+    let added = add
+        .into_iter()
+        .try_fold(freed, |change, column| Ok::<_, PyErr>(change.add_column(column_def(column)?)));
+    then.into_iter().try_fold(added?, with_step)
 }
 
 fn with_step(change: pantile::TableChange, (what, column, to): Step<'_>) -> PyResult<pantile::TableChange> {

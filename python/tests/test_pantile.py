@@ -16,7 +16,7 @@ import pantile
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pantile import Column, Table
+from pantile import Column, Index, Table
 
 from conftest import NUMBERS
 
@@ -171,6 +171,46 @@ def test_tables_change(db, numbers):
     db.drop_index(numbers, "twice")
     db.drop_table("numbers")
     assert db.tables() == []
+
+
+def test_names_change_places(tmp_path):
+    with pantile.open(tmp_path) as db:
+        columns = [Column(name, "u32") for name in ("id", "a", "b", "c")]
+        indexes = [Index(f"by_{name}", [name]) for name in "abc"]
+        table = db.open_or_create(Table("t", columns, ["id"], indexes))
+        db.run(lambda txn: txn.insert(table, (0, 1, 2, 3)))
+        table = db.alter(table, rename={"a": "b", "b": "a", "c": "d"}, rename_index={"by_a": "by_b", "by_b": "by_a"})
+        assert table.columns == ("id", "b", "a", "d")
+        with db.read() as txn:
+            assert txn.count(table, index="by_b", prefix=1) == txn.count(table, index="by_a", prefix=2) == 1
+        table = db.alter(table, rename={"id": "a", "a": "b", "b": "d", "d": "e"})
+        assert table.columns == ("a", "d", "b", "e")
+        circle = {"a": "d", "d": "b", "b": "e", "e": "a"}
+        pantile.Migrations(pantile.Migration(1, "turn").alter_table("t", rename=circle)).apply(db)
+        table = db.table("t")
+        assert table.columns == ("d", "b", "e", "a")
+        with pytest.raises(pantile.InvalidSchema, match="'?there is one of this name"):
+            db.alter(table, rename={"a": "b"})
+        with pytest.raises(pantile.InvalidSchema, match="x"):
+            db.alter(table, rename={"a": "x", "x": "a"})
+        with db.read() as txn:
+            assert txn.get(table, 0) == {"d": 0, "b": 1, "e": 2, "a": 3}
+
+
+def test_a_column_is_replaced(tmp_path):
+    columns = [Column("id", "u32"), Column("a", "u32"), Column("b", "u32")]
+    with pantile.open(tmp_path) as db:
+        table = db.open_or_create(Table("t", columns, ["id"]))
+        db.run(lambda txn: txn.insert(table, (1, 2, 3)))
+        table = db.alter(table, drop=["a"], add=[Column("a", "string(5)", default="?")])
+        assert table.columns == ("id", "b", "a")
+        db.run(lambda txn: txn.insert(table, (2, 3, "two")))
+        table = db.alter(table, rename={"b": "old"}, add=[Column("b", "u8", nullable=True)], widen={"b": "u16"})
+        db.run(lambda txn: txn.insert(table, (3, 4, "three", 500)))
+    rows = [(1, 3, "?", None), (2, 3, "two", None), (3, 4, "three", 500)]
+    with pantile.open(tmp_path) as db, db.read() as txn:
+        assert db.table("t").columns == ("id", "old", "a", "b")
+        assert list(txn.scan(db.table("t"), tuples=True)) == rows
 
 
 def test_backup_and_upkeep(db, numbers, tmp_path):
