@@ -1,13 +1,31 @@
-"""Dates and decimals, as the parts that rows store."""
+"""Dates and decimals, as the parts that rows store, and what stands for values of other types."""
 
+import operator
 from datetime import datetime, timedelta, timezone
 from decimal import Decimal
-from typing import Optional, Tuple
+from typing import Optional, Tuple, Union
 
 from ._native import InvalidValue
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MICROSECOND = timedelta(microseconds=1)
+
+
+def plain(value: object) -> Union[bool, int, bytes, None]:
+    """What stands for a bool, an integer or bytes, as numbers of NumPy do; None for anything else."""
+    if isinstance(value, memoryview):
+        return value.tobytes()
+    kind = type(value)
+    # "bool_" until NumPy 2.
+    if kind.__module__ == "numpy" and kind.__name__ in ("bool", "bool_"):
+        return bool(value)
+    if hasattr(kind, "__index__"):
+        try:
+            return operator.index(value)  # type: ignore[arg-type]
+        except TypeError:
+            # An array of several numbers.
+            return None
+    return None
 
 
 def parts(value: object) -> Tuple[int, Optional[int]]:

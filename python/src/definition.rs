@@ -2,7 +2,10 @@
 
 use pantile::{ColumnDef, IndexDef, OwnedValue, TableDef, Type};
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyBytes, PyDict, PyFrozenSet, PyList, PyMapping, PySet, PyString, PyTuple};
+use pyo3::types::{
+    PyByteArray, PyBytes, PyDict, PyFrozenSet, PyInt, PyList, PyMapping, PyMemoryView, PySet, PyString,
+    PyTuple,
+};
 
 use crate::error::{InvalidSchema, InvalidValue};
 use crate::value::{from_python, to_python};
@@ -86,7 +89,7 @@ impl Table {
         }
         // Most rows are of these types, and asking whether something is a mapping takes long.
         if row.is_instance_of::<PyTuple>() || row.is_instance_of::<PyList>() {
-            return values_of(row);
+            return self.values_of(row);
         }
         // To iterate over a mapping gives its keys.
         if let Ok(named) = row.cast::<PyMapping>() {
@@ -98,7 +101,7 @@ impl Table {
                 "a row is a mapping, a tuple or a list, not of the type {ty}; nothing was changed"
             )));
         }
-        values_of(row)
+        self.values_of(row)
     }
 
     fn row_from_dict(&self, named: &Bound<'_, PyDict>) -> PyResult<Vec<OwnedValue>> {
@@ -109,11 +112,29 @@ impl Table {
         Ok(values)
     }
 
+    fn values_of(&self, row: &Bound<'_, PyAny>) -> PyResult<Vec<OwnedValue>> {
+        row.try_iter()?.enumerate().map(|(column, value)| self.value_of(column, &value?)).collect()
+    }
+
+    /// The value for the column of this number.
+    fn value_of(&self, column: usize, object: &Bound<'_, PyAny>) -> PyResult<OwnedValue> {
+        let value = from_python(object)?;
+        let is_decimal = |column: &ColumnDef| matches!(column.ty, Type::Decimal { .. });
+        // An integer of more than 64 bits.
+        if matches!(value, OwnedValue::Decimal(_))
+            && object.is_instance_of::<PyInt>()
+            && !self.table.columns().get(column).is_some_and(is_decimal)
+        {
+            return Err(InvalidValue::new_err(format!("{object} does not fit 64 bits; nothing was changed")));
+        }
+        Ok(value)
+    }
+
     /// Columns by their numbers, and values for them.
     pub fn changes_from(&self, named: &Bound<'_, PyDict>) -> PyResult<Vec<(usize, OwnedValue)>> {
         let change = |(name, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
             let number = self.table.column(&name.extract::<String>()?).map_err(crate::error::raised)?;
-            Ok((number, from_python(&value)?))
+            Ok((number, self.value_of(number, &value)?))
         };
         named.iter().map(change).collect()
     }
@@ -152,15 +173,12 @@ impl Table {
     }
 }
 
-fn values_of(row: &Bound<'_, PyAny>) -> PyResult<Vec<OwnedValue>> {
-    row.try_iter()?.map(|value| from_python(&value?)).collect()
-}
-
 /// Whether it has items that are no values of columns, or are in no order.
 fn is_no_row(row: &Bound<'_, PyAny>) -> bool {
     row.is_instance_of::<PyString>()
         || row.is_instance_of::<PyBytes>()
         || row.is_instance_of::<PyByteArray>()
+        || row.is_instance_of::<PyMemoryView>()
         || row.is_instance_of::<PySet>()
         || row.is_instance_of::<PyFrozenSet>()
 }

@@ -3,7 +3,7 @@
 use pantile::{Decimal, OwnedValue, Value};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBool, PyByteArray, PyBytes, PyFloat, PyInt, PyString, PyTuple};
+use pyo3::types::{PyBool, PyByteArray, PyBytes, PyFloat, PyInt, PyList, PyString, PyTuple};
 
 use crate::error::InvalidValue;
 
@@ -40,14 +40,22 @@ fn integer(object: &Bound<'_, PyAny>) -> PyResult<OwnedValue> {
     if let Ok(signed) = object.extract::<i64>() {
         return Ok(OwnedValue::Int(signed));
     }
-    let unsigned = object.extract::<u64>();
-    unsigned
-        .map(OwnedValue::UInt)
-        .map_err(|_| InvalidValue::new_err(format!("{object} does not fit 64 bits; nothing was changed")))
+    if let Ok(unsigned) = object.extract::<u64>() {
+        return Ok(OwnedValue::UInt(unsigned));
+    }
+    // Only decimals are as long as that.
+    match object.extract::<i128>() {
+        Ok(units) if units.unsigned_abs() < 10u128.pow(38) => Ok(OwnedValue::Decimal(Decimal::new(units, 0))),
+        _ => Err(InvalidValue::new_err(format!("{object} has more than 38 digits; nothing was changed"))),
+    }
 }
 
-/// A date or a decimal.
+/// A date, a decimal, or what stands for a value of another type.
 fn other(object: &Bound<'_, PyAny>) -> PyResult<OwnedValue> {
+    let plain = convert(object.py())?.getattr("plain")?.call1((object,))?;
+    if !plain.is_none() {
+        return from_python(&plain);
+    }
     let parts = convert(object.py())?.getattr("parts")?.call1((object,))?;
     let (units, scale): (i128, Option<u8>) = parts.extract()?;
     match (scale, i64::try_from(units)) {
@@ -59,11 +67,14 @@ fn other(object: &Bound<'_, PyAny>) -> PyResult<OwnedValue> {
     }
 }
 
-/// The values of a key: those of a tuple, or one.
+/// The values of a key: those of a tuple or a list, or one.
 pub fn key_from_python(object: &Bound<'_, PyAny>) -> PyResult<Vec<OwnedValue>> {
-    match object.cast::<PyTuple>() {
-        Ok(values) => values.iter().map(|value| from_python(&value)).collect(),
-        Err(_) => Ok(vec![from_python(object)?]),
+    if let Ok(values) = object.cast::<PyTuple>() {
+        values.iter().map(|value| from_python(&value)).collect()
+    } else if let Ok(values) = object.cast::<PyList>() {
+        values.iter().map(|value| from_python(&value)).collect()
+    } else {
+        Ok(vec![from_python(object)?])
     }
 }
 

@@ -12,6 +12,7 @@ from datetime import datetime, timezone
 from decimal import Decimal
 from types import MappingProxyType
 
+import numpy
 import pantile
 import pytest
 from hypothesis import given, settings
@@ -36,6 +37,40 @@ def test_values_of_every_type_come_back(tmp_path):
         assert list(txn.scan(db.table("t"), tuples=True)) == [tuple(values.values())]
 
 
+class Seven:
+    def __index__(self):
+        return 7
+
+
+def test_what_stands_for_values_is_taken(db):
+    types = {"a": "i64", "b": "u8", "yes": "bool", "raw": "bytes(9)", "long": "decimal(38,0)", "price": "decimal(30,2)"}
+    table = db.open_or_create(Table("t", [Column(name, ty) for name, ty in types.items()], ["a", "b"]))
+    scalar, many = numpy.int64(-5), memoryview(b"abcdef")[::2]
+    rows = [
+        (scalar, numpy.uint8(255), numpy.bool_(True), many, 10**38 - 1, numpy.int32(3)),
+        [Seven(), numpy.array(4), numpy.bool_(False), memoryview(b""), 1 - 10**38, 2**64],
+    ]
+    with db.transaction() as txn:
+        assert txn.insert_many(table, rows) == 2
+        first = {"a": -5, "b": 255, "yes": True, "raw": b"ace", "long": Decimal(10**38 - 1), "price": Decimal(3)}
+        assert txn.get(table, [scalar, 255]) == first
+        second = txn.get(table, (7, 4))
+        assert second == {"a": 7, "b": 4, "yes": False, "raw": b"", "long": 1 - 10**38, "price": 2**64}
+        assert second["yes"] is False and [row["a"] for row in txn.scan(table, prefix=[Seven()])] == [7]
+        assert txn.update(table, [7, 4], yes=numpy.bool_(True)) and txn.count(table, prefix=scalar) == 1
+        assert txn.delete(table, [-5, 255]) and txn.get_many(table, [[7, 4], [1, 1]])[1] is None
+        for long in (10**38, -(10**38), 2**127, 2**200):
+            with pytest.raises(pantile.InvalidValue, match="38 digits"):
+                txn.update(table, (7, 4), long=long)
+        for what in (numpy.array([1, 2]), [1], (1,), numpy.datetime64("2020-01-01")):
+            with pytest.raises(pantile.InvalidValue, match="no column holds"):
+                txn.update(table, (7, 4), a=what)
+        with pytest.raises(pantile.InvalidValue, match="does not fit 64 bits"):
+            txn.update(table, (7, 4), a=2**64)
+        with pytest.raises(pantile.InvalidValue, match="does not fit 64 bits"):
+            txn.upsert(table, (2**64, 4, True, b"", 0, 0))
+
+
 @pytest.mark.parametrize("n", [2**63, 2**64, "one", None, 1.5, Decimal("NaN"), datetime(2020, 1, 1), object()])
 def test_values_that_do_not_fit_are_refused(db, numbers, n):
     with pytest.raises(pantile.InvalidValue):
@@ -52,7 +87,7 @@ def test_rows_are_mappings_and_sequences(db, numbers):
         assert not txn.upsert(numbers, mappings[1])
         assert txn.insert_many(numbers, mappings[2:] + sequences) == 5
         assert list(txn.scan(numbers, start=2000, tuples=True)) == [(id, 7) for id in range(2000, 2007)]
-        for row in ({3000, 1}, frozenset([3000, 1]), b"ab", bytearray(b"ab"), "ab"):
+        for row in ({3000, 1}, frozenset([3000, 1]), b"ab", bytearray(b"ab"), memoryview(b"ab"), "ab"):
             with pytest.raises(pantile.InvalidValue, match="a row is a mapping, a tuple or a list, not"):
                 txn.insert(numbers, row)
         assert txn.count(numbers, start=2007) == 0
