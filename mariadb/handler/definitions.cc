@@ -272,6 +272,33 @@ static pantile_table_change *new_change()
   return pantile_table_change_new(&change) == PANTILE_OK ? change : nullptr;
 }
 
+static bool rename_indexes(pantile_table_change *change, const Alter_inplace_info *info)
+{
+  bool failed= false;
+  for (const auto &key : info->rename_keys)
+    failed|= pantile_table_change_rename_index(change, key.old_key->name.str, key.new_key->name.str) != PANTILE_OK;
+  return failed;
+}
+
+/* Whether indexes get other names in the engine's table alone. Names that others have had are not taken over: if the server
+ * kept its old definition after that, it would find one index under the name of another. The server does not name those of
+ * which only the case of letters changes. */
+static bool can_rename_indexes(const TABLE *table, const TABLE *altered, const Alter_inplace_info *info)
+{
+  std::set<std::string> before, after;
+  for (uint k= 0; k < table->s->keys; k++)
+    before.insert(table->key_info[k].name.str);
+  for (uint k= 0; k < altered->s->keys; k++)
+    after.insert(altered->key_info[k].name.str);
+  std::set<std::string> renamed= before;
+  for (const auto &key : info->rename_keys)
+    if (!renamed.erase(key.old_key->name.str) || before.count(key.new_key->name.str))
+      return false;
+  for (const auto &key : info->rename_keys)
+    renamed.insert(key.new_key->name.str);
+  return renamed == after;
+}
+
 bool ha_pantile::can_change_columns(TABLE *altered, const Alter_inplace_info *info)
 {
   /* The parts of a table would not change at one time. */
@@ -373,7 +400,8 @@ enum_alter_inplace_result ha_pantile::check_if_supported_inplace_alter(TABLE *al
     return HA_ALTER_INPLACE_NOT_SUPPORTED;
   /* The parts of a table would not change at one time, and an index that is dropped may have the name until the end. */
   if ((wanted & ALTER_RENAME_INDEX) &&
-      ((wanted & (INDEXES | COLUMNS)) || share->name.find(PART) != std::string::npos))
+      ((wanted & (INDEXES | COLUMNS)) || share->name.find(PART) != std::string::npos ||
+       !can_rename_indexes(table, altered, info)))
     return HA_ALTER_INPLACE_NOT_SUPPORTED;
   if (wanted & COLUMNS)
     return !(wanted & INDEXES) && can_change_columns(altered, info) ? HA_ALTER_INPLACE_INSTANT
@@ -522,18 +550,6 @@ bool ha_pantile::inplace_alter_table(TABLE *altered, Alter_inplace_info *info)
     }
   }
   return false;
-}
-
-/* Names may go round in a circle, so all leave theirs first. */
-static bool rename_indexes(pantile_table_change *change, const Alter_inplace_info *info)
-{
-  bool failed= false;
-  auto aside= [](const KEY *to) { return std::string("to ") + to->name.str; };
-  for (const auto &key : info->rename_keys)
-    failed|= pantile_table_change_rename_index(change, key.old_key->name.str, aside(key.new_key).c_str()) != PANTILE_OK;
-  for (const auto &key : info->rename_keys)
-    failed|= pantile_table_change_rename_index(change, aside(key.new_key).c_str(), key.new_key->name.str) != PANTILE_OK;
-  return failed;
 }
 
 /* Changes the columns of the engine's table and the names of its indexes, in one step: after a kill its version says which of the server's two

@@ -349,12 +349,15 @@ SCENARIOS = {
         a INSERT INTO t VALUES (51, 7, 'a')
         a SELECT id FROM t FORCE INDEX (single) WHERE v = 7
         a SELECT id FROM t FORCE INDEX (once) WHERE v = 7
-        a ALTER TABLE t RENAME INDEX text TO two, RENAME INDEX two TO text, ALGORITHM=INPLACE
+        a ALTER TABLE t RENAME INDEX text TO two, RENAME INDEX two TO text
         a SELECT COUNT(*) FROM t FORCE INDEX (two) WHERE s = 's3'
         a SELECT COUNT(*) FROM t FORCE INDEX (text) WHERE v = 5 AND s = 's5'
         a ALTER TABLE t RENAME INDEX nothing TO something
         a ALTER TABLE t RENAME INDEX single TO two
-        a ALTER TABLE t RENAME INDEX two TO Two, COMMENT = 'letters', ALGORITHM=INPLACE
+        a ALTER TABLE t RENAME INDEX two TO Two, COMMENT = 'letters'
+        a ALTER TABLE t RENAME INDEX Two TO `to b`, RENAME INDEX text TO b, ALGORITHM=INPLACE
+        a ALTER TABLE t RENAME INDEX `to b` TO Two, ALGORITHM=INPLACE
+        a ALTER TABLE t RENAME INDEX b TO text, ALGORITHM=INPLACE
         a ALTER TABLE t DROP INDEX single, ADD UNIQUE INDEX again (v)
         a INSERT INTO t VALUES (51, 7, 'a')
         a ALTER TABLE t RENAME INDEX again TO more, ADD COLUMN w INT, DROP INDEX text

@@ -151,7 +151,7 @@ class Database(_native.Database):
         txn = self.begin(isolation=isolation, name=name)
         try:
             yield txn
-            if not txn._has_ended():
+            if not txn._is_settled():
                 txn.commit()
         finally:
             txn.rollback()

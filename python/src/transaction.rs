@@ -26,6 +26,8 @@ pub struct Transaction {
     /// A migration has lent it, and ends it itself.
     is_lent: bool,
     has_committed: AtomicBool,
+    /// The program has given it up.
+    is_given_up: AtomicBool,
 }
 
 #[pymethods]
@@ -262,9 +264,9 @@ impl Transaction {
         Ok(())
     }
 
-    /// Whether `commit` or `rollback` has been called. What else is wrong with it, the next call says.
-    fn _has_ended(&self) -> bool {
-        check_process(self.process).is_ok() && self.running.try_lock().is_ok_and(|running| running.is_none())
+    /// Whether the program has committed it or has given it up. A commit that has failed is neither.
+    fn _is_settled(&self) -> bool {
+        self._has_committed() || self.is_given_up.load(Ordering::Acquire)
     }
 
     /// Whether it has committed.
@@ -278,8 +280,11 @@ impl Transaction {
             txn.rollback();
             Ok(())
         }) {
-            Err(error) if error.is_instance_of::<Closed>(py) => Ok(()),
-            outcome => outcome,
+            Err(error) if !error.is_instance_of::<Closed>(py) => Err(error),
+            _ => {
+                self.is_given_up.store(true, Ordering::Release);
+                Ok(())
+            }
         }
     }
 }
@@ -294,6 +299,7 @@ impl Transaction {
             process: std::process::id(),
             is_lent: false,
             has_committed: AtomicBool::new(false),
+            is_given_up: AtomicBool::new(false),
         }
     }
 

@@ -160,6 +160,11 @@ def test_a_block_may_end_its_transaction_itself(db, numbers):
     with pytest.raises(pantile.TransactionEnded), db.transaction() as txn:
         txn.update(numbers, 1, n=13)
         db.end_transaction(next(running.id for running in db.transactions() if running.id is not None))
+    # A commit that has failed is told, also if the block does not tell it.
+    with pytest.raises(pantile.Error), db.transaction() as txn:
+        db.end_transaction(next(running.id for running in db.transactions() if running.id is not None))
+        with pytest.raises(pantile.TransactionEnded):
+            txn.commit()
     assert db.run(lambda txn: (txn.update(numbers, 2, n=20), txn.commit(), "done")[2]) == "done"
     assert db.run(lambda txn: (txn.update(numbers, 2, n=21), txn.rollback(), "undone")[2]) == "undone"
     with db.read() as txn:

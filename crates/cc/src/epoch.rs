@@ -33,6 +33,11 @@ impl EpochManager {
         Epoch(ts.tick() / self.ticks)
     }
 
+    /// The first timestamp of the epoch that comes `epochs` before that of `ts`.
+    pub fn start_before(self, ts: Timestamp, epochs: u64) -> Timestamp {
+        Timestamp::new(self.of(ts).0.saturating_sub(epochs) * self.ticks, 0)
+    }
+
     /// The first timestamp of the epoch of `ts`.
     pub fn start(self, ts: Timestamp) -> Timestamp {
         Timestamp::new(self.of(ts).0 * self.ticks, 0)
@@ -113,6 +118,11 @@ impl RunningSet {
     pub fn min(&self) -> Timestamp {
         let first = self.points.first().copied().unwrap_or(self.horizon);
         first.min(self.open_from).min(self.horizon)
+    }
+
+    /// Future transactions read here or later.
+    pub fn future(&self) -> Timestamp {
+        self.horizon
     }
 
     /// The same set as epochs, in which it is told which transactions have been running for long.

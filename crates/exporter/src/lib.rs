@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(100);
 /// A request is never longer.
 const LONGEST: usize = 16 << 10;
-/// Connections at a time. One more ends the oldest, which is silent or slow.
+/// Connections at a time. One more ends the oldest, which is most likely silent or slow.
 const MOST: usize = 8;
 
 /// A thread that answers Prometheus. Dropping it ends the thread.

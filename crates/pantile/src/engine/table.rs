@@ -89,6 +89,7 @@ impl Table {
     /// Returns the definition: the columns that this handle knows, and the indexes that the table
     /// has now.
     pub fn definition(&self) -> TableDef {
+        let _of_one_moment = self.inner.index_names.read();
         let indexes = self.inner.indexes();
         let ready = indexes.iter().filter(|index| index.is_ready());
         self.columns.definition(self.name(), ready.map(|i| (i.name(), i.unique, &i.columns[..])))
@@ -110,6 +111,7 @@ impl Table {
     /// # Errors
     /// [`Error::UnknownIndex`] if there is none, or while it is being built.
     pub fn index(&self, name: &str) -> Result<Index> {
+        let _of_one_moment = self.inner.index_names.read();
         let indexes = self.inner.indexes();
         let found = indexes.iter().find(|i| i.is_ready() && *i.name() == *name);
         let unknown = || Error::UnknownIndex { table: self.name().to_owned(), index: name.to_owned() };
@@ -371,6 +373,8 @@ pub(crate) struct TableInner {
     next_tuple: AtomicU64,
     stock: [Padded<Mutex<Vec<TupleId>>>; ID_SHARDS],
     indexes: RwLock<Indexes>,
+    /// Held while several indexes get other names, and while the names of several are looked at.
+    index_names: RwLock<()>,
     /// Rises whenever the list of indexes changes.
     indexes_version: AtomicU64,
     next_index: AtomicU32,
@@ -412,6 +416,7 @@ impl TableInner {
             next_tuple: AtomicU64::new(0),
             stock: Default::default(),
             indexes: RwLock::default(),
+            index_names: RwLock::default(),
             indexes_version: AtomicU64::new(0),
             next_index: AtomicU32::new(PRIMARY + 1),
             changing: Mutex::default(),
@@ -444,6 +449,7 @@ impl TableInner {
 
     /// Its definition as it is now, with the indexes that it has now.
     pub fn definition(&self) -> Definition {
+        let _of_one_moment = self.index_names.read();
         let layouts = self.layouts();
         let mut definition = layouts.definition.clone();
         let name = |id: &usize| layouts.latest.names[*id].clone();
@@ -465,6 +471,7 @@ impl TableInner {
 
     /// Gives the indexes that are ready these names, in their order in the definition.
     pub fn rename_indexes(&self, names: &[String]) {
+        let _all_at_once = self.index_names.write();
         let indexes = self.indexes();
         let ready = indexes.iter().filter(|index| index.is_ready());
         ready
@@ -705,6 +712,7 @@ impl TableInner {
 
     /// What there is to say of each index.
     pub fn index_parts(&self) -> Vec<IndexParts> {
+        let _of_one_moment = self.index_names.read();
         let layouts = self.layouts();
         let name = |id: &usize| layouts.latest.names[*id].clone();
         let bytes = |tree: &OnceLock<Tree>| tree.get().map(Tree::bytes);

@@ -43,7 +43,8 @@ pub struct Stats {
     pub medium_bytes: u64,
     /// Bytes of the index image and its successor, in files beside the medium.
     pub image_bytes: u64,
-    /// The part of `medium_bytes` in slots of superseded versions.
+    /// The part of `medium_bytes` in slots of superseded versions. Without a collector (in the
+    /// laboratory) about that: what slots leave free counts, too.
     pub obsolete_bytes: u64,
     /// The part of `medium_bytes` in slots of used blocks that are not yet written.
     pub unfilled_bytes: u64,

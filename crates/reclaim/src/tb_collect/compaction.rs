@@ -16,7 +16,7 @@ use std::collections::HashSet;
 use foldhash::fast::FixedState;
 use pantile_base::Timestamp;
 use pantile_base::limits::CHUNK_BYTES;
-use pantile_cc::{RunningEpochs, Sight};
+use pantile_cc::{RunningSet, Sight};
 use pantile_store::BlockState;
 
 use super::TbCollect;
@@ -71,7 +71,6 @@ impl TbCollect {
     /// is on its way.
     fn choose(&self, cx: &Context<'_>, survey: &mut Survey) {
         let Some(running) = cx.registry.running_set() else { return };
-        let running = running.epochs(self.epochs);
         survey.is_held = false;
         survey
             .chosen
@@ -108,7 +107,7 @@ impl TbCollect {
         &self,
         cx: &Context<'_>,
         survey: &mut Survey,
-        running: &RunningEpochs,
+        running: &RunningSet,
         candidates: &[Candidate],
         wanted: u64,
     ) -> bool {
@@ -146,7 +145,7 @@ impl TbCollect {
         &self,
         cx: &Context<'_>,
         survey: &mut Survey,
-        running: &RunningEpochs,
+        running: &RunningSet,
         candidate: &Candidate,
     ) -> bool {
         let block = candidate.block;
@@ -166,13 +165,14 @@ impl TbCollect {
 
     /// The bytes that blocks in the queues will bring, and those that will be
     /// copied for it.
-    fn on_its_way(&self, cx: &Context<'_>, running: &RunningEpochs) -> (u64, u64) {
+    fn on_its_way(&self, cx: &Context<'_>, running: &RunningSet) -> (u64, u64) {
         let (mut dead, mut alive) = (0, 0);
         for shard in &self.shards {
             shard.lock().for_each(|block, is_pending| {
                 let Some(info) = cx.store.block_info(block) else { return };
                 let is_open = info.state == BlockState::Open;
-                if is_pending && (is_open || self.is_held(running, &info)) {
+                let stays = info.state == BlockState::Sealed && !self.can_be_left(running, &info);
+                if stays || is_pending && (is_open || self.is_held(running, &info)) {
                     return;
                 }
                 let candidate = Candidate::new(block, &info, Timestamp::ZERO);
@@ -200,7 +200,6 @@ impl TbCollect {
     /// Chooses blocks to empty when no space is left at all.
     pub(super) fn compact_now(&self, cx: &Context<'_>, now: Timestamp) {
         let Some(running) = cx.registry.running_set() else { return };
-        let running = running.epochs(self.epochs);
         let mut survey = Survey::default();
         survey.examine_all(cx, now);
         let mut candidates = std::mem::take(&mut survey.candidates);
@@ -222,7 +221,7 @@ impl TbCollect {
         since: Timestamp,
     ) -> Option<Compaction> {
         let mut left = Compaction::default();
-        let running = cx.registry.running_set()?.epochs(self.epochs);
+        let running = cx.registry.running_set()?;
         survey.restart(cx);
         survey.examine_all(cx, cx.registry.now());
         let mut candidates = std::mem::take(&mut survey.candidates);

@@ -2,7 +2,7 @@
 //! Algorithm 1).
 
 use pantile_base::Timestamp;
-use pantile_cc::{Epoch, RunningEpochs, RunningSet, Sight};
+use pantile_cc::{RunningSet, Sight};
 use pantile_store::{BlockInfo, BlockState, StoreError};
 
 use super::TbCollect;
@@ -59,13 +59,11 @@ impl TbCollect {
                 queues.durable = durable;
                 self.let_leave(cx, queues, &running, looks);
             }
-            let exact = running;
-            let running = exact.epochs(self.epochs);
             if epoch > queues.judged || urgent {
                 queues.judged = epoch;
                 let held_up = std::mem::take(&mut queues.held_up);
                 queues.frozen.extend(held_up);
-                self.judge_pending(cx, queues, &exact, looks);
+                self.judge_pending(cx, queues, &running, looks);
                 self.judge_long_tx(cx, queues, &running, looks);
             }
             self.freeze_full(cx, queues, &running, (Sight::Obsolete, now), effort);
@@ -106,12 +104,12 @@ impl TbCollect {
 
     /// `long_tx_gc_queue`: once the long transaction has ended, its blocks are
     /// treated like all others (Algorithm 2, lines 2 to 7).
-    fn judge_long_tx(&self, cx: &Context<'_>, queues: &mut Queues, running: &RunningEpochs, looks: usize) {
+    fn judge_long_tx(&self, cx: &Context<'_>, queues: &mut Queues, running: &RunningSet, looks: usize) {
         for _ in 0..queues.long_tx.blocks.len().min(looks) {
             let Some(block) = queues.long_tx.pop() else { return };
             let Some(info) = cx.store.block_info(block) else { continue };
             // The transaction that bypasses it may or may not have ended.
-            if self.epochs.of(info.min_ts) > running.min() {
+            if info.min_ts > running.min() {
                 queues.long_tx.push(block, info.bytes);
             } else {
                 queues.queue(block, &info, Sight::Obsolete);
@@ -125,7 +123,7 @@ impl TbCollect {
         &self,
         cx: &Context<'_>,
         queues: &mut Queues,
-        running: &RunningEpochs,
+        running: &RunningSet,
         (sight, now): (Sight, Timestamp),
         effort: Effort,
     ) {
@@ -153,20 +151,19 @@ impl TbCollect {
     /// Whether the block can go soon after its survivors have left: no
     /// transaction that may be looking at one of them has been running for
     /// long.
-    pub(super) fn can_be_left(&self, running: &RunningEpochs, info: &BlockInfo) -> bool {
-        if info.obsolete == info.slots {
-            return true;
-        }
-        let recent = Epoch(running.future().0.saturating_sub(LONG));
-        let min = self.epochs.of(info.min_ts);
-        min > recent || running.next(min) >= recent
+    pub(super) fn can_be_left(&self, running: &RunningSet, info: &BlockInfo) -> bool {
+        let recent = self.recent(running);
+        info.obsolete == info.slots || info.min_ts >= recent || !running.may_see(info.min_ts, recent)
+    }
+
+    /// A transaction that began before this has been running for long.
+    fn recent(&self, running: &RunningSet) -> Timestamp {
+        self.epochs.start_before(running.future(), LONG)
     }
 
     /// Whether a transaction that has been running for long may see what was
     /// superseded in a block.
-    pub(super) fn is_held(&self, running: &RunningEpochs, info: &BlockInfo) -> bool {
-        let recent = Epoch(running.future().0.saturating_sub(LONG));
-        let (min, max) = (self.epochs.of(info.min_ts), self.epochs.of(info.seen_until));
-        running.sight(min, max.min(recent)) == Sight::InUse
+    pub(super) fn is_held(&self, running: &RunningSet, info: &BlockInfo) -> bool {
+        running.sight(info.min_ts, info.seen_until.min(self.recent(running))) == Sight::InUse
     }
 }
