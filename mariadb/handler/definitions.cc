@@ -393,7 +393,8 @@ enum_alter_inplace_result ha_pantile::check_if_supported_inplace_alter(TABLE *al
     return HA_ALTER_ERROR;
   if (defines_foreign_keys(ha_thd()) || asks_rows(info) ||
       ((info->create_info->used_fields & HA_CREATE_USED_AUTO) && !can_set_next_number(altered, info)) ||
-      (wanted & ~(ONLY_DEFINITION | INDEXES | COLUMNS | ALTER_RENAME_INDEX | ALTER_PARTITIONED)) || table_version() >= MOST_CHANGES)
+      (wanted & ~(ONLY_DEFINITION | INDEXES | COLUMNS | ALTER_RENAME_INDEX | ALTER_PARTITIONED)) ||
+      table_version() >= MOST_CHANGES)
     return HA_ALTER_INPLACE_NOT_SUPPORTED;
   /* ALTER IGNORE leaves rows out whose keys are there already. */
   if (info->ignore && (wanted & ALTER_ADD_UNIQUE_INDEX))
@@ -552,15 +553,16 @@ bool ha_pantile::inplace_alter_table(TABLE *altered, Alter_inplace_info *info)
   return false;
 }
 
-/* Changes the columns of the engine's table and the names of its indexes, in one step: after a kill its version says which of the server's two
- * definitions is the one (`changed_since`). */
+/* Changes the columns of the engine's table and the names of its indexes, in one step: after a kill its version says which
+ * of the server's two definitions is the one (`changed_since`). */
 bool ha_pantile::change_columns(TABLE *altered, Alter_inplace_info *info)
 {
   pantile_table_change *change= new_change();
   bool failed= !change;
   if (!failed && info->handler_flags & COLUMNS)
     failed= !shape.change_to(table, share->table, altered, info, change);
-  failed= failed || rename_indexes(change, info) || pantile_alter_table(pantile_database, share->table, change, nullptr) != PANTILE_OK;
+  failed= failed || rename_indexes(change, info) ||
+          pantile_alter_table(pantile_database, share->table, change, nullptr) != PANTILE_OK;
   pantile_table_change_free(change);
   if (failed)
     my_printf_error(ER_INTERNAL_ERROR, "Pantile: %s", MYF(0), engine_message().c_str());

@@ -75,13 +75,10 @@ def changes(
 ) -> Tuple[List[ColumnParts], List[Tuple[str, str, Any]]]:
     """A change of a table: columns to add, and the other steps."""
     steps: List[Tuple[str, str, Any]] = [("drop", name, None) for name in drop or []]
-    for what, changed in (
-        ("rename", dict(_renamed(rename or {}))),
-        ("widen", widen),
-        ("default", default),
-        ("rename_index", dict(_renamed(rename_index or {}))),
-    ):
+    steps += [("rename", name, to) for name, to in _renamed(rename or {})]
+    for what, changed in (("widen", widen), ("default", default)):
         steps += [(what, name, to) for name, to in (changed or {}).items()]
+    steps += [("rename_index", name, to) for name, to in _renamed(rename_index or {})]
     steps += [("nullable", name, None) for name in nullable or []]
     if rename_table is not None:
         steps.append(("rename_table", "", rename_table))

@@ -14,7 +14,7 @@ use crate::machine;
 use crate::place::DatabaseDir;
 use crate::record::{Baseline, Emulation, Load, MediumIo, Record, Recovery, Reopened, Second, Space};
 use crate::runner::{self, EndAll, Measured, Moment};
-use crate::sample::{Sampler, Samples, ratio_trend};
+use crate::sample::{Sampler, Samples, ratio_trend, used_bytes};
 use crate::settings::{Medium, Settings, Variant, durability_name, isolation_name};
 use crate::workload::{Found, Workload};
 
@@ -352,7 +352,7 @@ impl<W: Workload> Experiment<'_, W> {
             collector: after.collector.since(&before.collector),
             space: Space {
                 medium_bytes: after.medium_bytes,
-                used_bytes: after.medium_bytes.saturating_sub(after.free_bytes),
+                used_bytes: used_bytes(&after),
                 dram_bytes: after.dram_bytes,
                 tile_bytes: after.tile_bytes,
                 obsolete_bytes: after.obsolete_bytes,

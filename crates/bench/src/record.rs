@@ -143,8 +143,12 @@ pub struct Second {
 impl Second {
     /// How many times the bytes of live versions the blocks in use take.
     pub fn ratio(&self) -> Option<f64> {
-        (self.live_bytes > 0).then(|| self.used_bytes as f64 / self.live_bytes as f64)
+        ratio(self.used_bytes, self.live_bytes)
     }
+}
+
+fn ratio(used_bytes: u64, live_bytes: u64) -> Option<f64> {
+    (live_bytes > 0).then(|| used_bytes as f64 / live_bytes as f64)
 }
 
 /// How many versions a tuple has when measuring ends, as a sample shows.
@@ -206,6 +210,13 @@ pub struct Space {
     pub tuples: u64,
     /// DRAM for control data per tuple, before the first transaction.
     pub dram_bytes_per_tuple: f64,
+}
+
+impl Space {
+    /// How many times the bytes of live versions the blocks in use take.
+    pub fn ratio(&self) -> Option<f64> {
+        ratio(self.used_bytes, self.live_bytes)
+    }
 }
 
 /// Loading.

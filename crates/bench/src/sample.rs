@@ -85,7 +85,7 @@ impl<'a> Sampler<'a> {
             transactions: second.transactions,
             queries: second.queries,
             medium_bytes: stats.medium_bytes,
-            used_bytes: stats.medium_bytes.saturating_sub(stats.free_bytes),
+            used_bytes: used_bytes(&stats),
             live_bytes: stats.live_bytes,
             dram_bytes: stats.dram_bytes,
             tile_bytes: stats.tile_bytes,
@@ -124,6 +124,11 @@ impl<'a> Sampler<'a> {
     pub fn into_samples(self) -> Samples {
         self.taken
     }
+}
+
+/// What blocks in use take.
+pub fn used_bytes(stats: &Stats) -> u64 {
+    stats.medium_bytes.saturating_sub(stats.free_bytes)
 }
 
 /// How fast the medium grows against the live data in the last half of the

@@ -40,7 +40,7 @@ impl EpochManager {
 
     /// The first timestamp of the epoch of `ts`.
     pub fn start(self, ts: Timestamp) -> Timestamp {
-        Timestamp::new(self.of(ts).0 * self.ticks, 0)
+        self.start_before(ts, 0)
     }
 
     /// The first timestamp of the epoch after the one of `ts`.
@@ -125,7 +125,7 @@ impl RunningSet {
         self.horizon
     }
 
-    /// The same set as epochs, in which it is told which transactions have been running for long.
+    /// The same set as epochs.
     pub fn epochs(&self, manager: EpochManager) -> RunningEpochs {
         let mut sorted: SmallVec<[Epoch; 16]> = self.points.iter().map(|&p| manager.of(p)).collect();
         sorted.dedup();

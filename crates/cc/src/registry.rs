@@ -491,7 +491,8 @@ impl Registry {
     }
 
     /// Draws the timestamp at which a late writer commits, or a serializable one
-    /// that moves, above `newest`, the newest of the versions that it supersedes.
+    /// that moves, above `newest`, the newest of the versions that it supersedes or whose
+    /// keys it has found free.
     /// The writer must hold all its locks. The timestamp is above that of every
     /// reader that finds a lock and no bound, or a bound above itself (I-6).
     pub fn draw_commit(&self, slot: Slot, newest: Timestamp) -> Timestamp {

@@ -206,14 +206,12 @@ fn shares(group: &Group<'_>, first: &Group<'_>, kind: &str) -> [String; 3] {
 }
 
 fn collected(group: &Group<'_>) -> [String; 6] {
-    let ratio =
-        |r: &Record| (r.space.live_bytes > 0).then(|| r.space.used_bytes as f64 / r.space.live_bytes as f64);
     let per_second = |figure: fn(&Record) -> u64| {
         group.median(|r| (r.gc != "none" && r.seconds > 0.0).then(|| figure(r) as f64 / r.seconds))
     };
     let pause = group.median(|r| (r.gc != "none").then_some(r.collector.pause_us_max as f64));
     [
-        decimals(group.median(ratio), 2),
+        decimals(group.median(|r| r.space.ratio()), 2),
         decimals(group.median(|r| Some(r.chains.sampled.mean)), 2),
         decimals(group.median(|r| Some(r.chains.accesses_per_tuple)), 2),
         whole(per_second(|r| r.collector.blocks_reclaimed)),

@@ -232,7 +232,6 @@ impl Database {
         }
         let stored = catalog::encode(&definition)?;
         let has_pieces = inner.layouts().can_move_out;
-        let index_names: Vec<_> = definition.def.indexes.iter().map(|index| index.name.clone()).collect();
         let layouts = Layouts::new(definition, inner.id)?;
         let pieces = match has_pieces {
             true => None,
@@ -246,7 +245,6 @@ impl Database {
         // Rows of the new layout may have values out of line.
         pieces.into_iter().for_each(|pieces| core.tables.add(pieces));
         inner.change_layouts(layouts.made_at(at));
-        inner.rename_indexes(&index_names);
         Ok(core.tables.renamed(&old, inner, at))
     }
 

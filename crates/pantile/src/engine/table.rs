@@ -373,7 +373,7 @@ pub(crate) struct TableInner {
     next_tuple: AtomicU64,
     stock: [Padded<Mutex<Vec<TupleId>>>; ID_SHARDS],
     indexes: RwLock<Indexes>,
-    /// Held while several indexes get other names, and while the names of several are looked at.
+    /// Held while indexes get other names, and while the names of several are looked at.
     index_names: RwLock<()>,
     /// Rises whenever the list of indexes changes.
     indexes_version: AtomicU64,
@@ -466,18 +466,12 @@ impl TableInner {
     /// Changes its definition. Rows that are written from here on have the new
     /// layout.
     pub fn change_layouts(&self, layouts: Layouts) {
-        self.layouts.push(layouts);
-    }
-
-    /// Gives the indexes that are ready these names, in their order in the definition.
-    pub fn rename_indexes(&self, names: &[String]) {
         let _all_at_once = self.index_names.write();
+        let names = layouts.definition.def.indexes.iter().map(|def| def.name.clone()).collect::<Vec<_>>();
+        self.layouts.push(layouts);
         let indexes = self.indexes();
         let ready = indexes.iter().filter(|index| index.is_ready());
-        ready
-            .zip(names)
-            .filter(|(index, name)| *index.name() != **name)
-            .for_each(|(index, name)| index.rename(name));
+        ready.zip(&names).for_each(|(index, name)| index.rename(name));
     }
 
     /// The row in a content.

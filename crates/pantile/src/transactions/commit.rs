@@ -166,7 +166,7 @@ impl Transaction {
             _ if self.under.is_some() => self.validate_under_protocol()?,
             Isolation::Serializable => self.settle()?,
             Isolation::Snapshot | Isolation::ReadCommitted => {
-                self.core.registry.draw_commit(self.slot, self.newest_base())
+                self.core.registry.draw_commit(self.slot, self.newest_met.get())
             }
         }))
     }
@@ -199,11 +199,6 @@ impl Transaction {
         } else {
             self.core.registry.set_committing(self.slot);
         }
-    }
-
-    /// The newest timestamp of the versions that the commit supersedes.
-    pub(super) fn newest_base(&self) -> Timestamp {
-        self.buffers.writes.iter().map(|write| write.base_ts).max().unwrap_or(Timestamp::ZERO)
     }
 
     /// Writes one content for each tuple that has changed.

@@ -65,7 +65,7 @@ impl Transaction {
     fn move_later(&self) -> Result<Timestamp> {
         let registry = &self.core.registry;
         registry.set_moving(self.slot);
-        let to = registry.draw_commit(self.slot, self.newest_base());
+        let to = registry.draw_commit(self.slot, self.newest_met.get());
         // Those who wait for it may be below its bound.
         registry.wake(self.slot);
         // Transactions that begin from here on are later.

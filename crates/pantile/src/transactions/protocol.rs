@@ -346,7 +346,7 @@ impl Committing for Commit<'_> {
         if txn.buffers.writes.is_empty() {
             return registry.draw(txn.slot);
         }
-        let to = registry.draw_commit(txn.slot, txn.newest_base());
+        let to = registry.draw_commit(txn.slot, txn.newest_met.get());
         // Those who wait for it may be below its bound.
         registry.wake(txn.slot);
         registry.await_passed(to);

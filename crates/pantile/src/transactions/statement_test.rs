@@ -5,7 +5,8 @@ use std::time::Duration;
 use pantile_cc::SimulatedTime;
 
 use crate::{
-    IndexDef, Isolation, MediumKind, Options, Range, TableDef, Transaction, TransactionOptions, Type, Value,
+    Database, IndexDef, Isolation, MediumKind, Options, Range, Table, TableDef, Transaction,
+    TransactionOptions, Type, Value,
 };
 
 fn at(isolation: Isolation) -> TransactionOptions {
@@ -43,17 +44,23 @@ fn what_is_locked_is_what_is_shown() {
     writer.land(published).expect("committed");
 }
 
+/// A table whose row 1 has the unique key 5.
+fn unique(time: &SimulatedTime) -> (Database, Table) {
+    let options = Options::new().medium(MediumKind::Dram).simulated_time(time.clone());
+    let db = options.open("unused").expect("open");
+    let def = TableDef::new("t").column("id", Type::U8).column("n", Type::U64).primary_key(["id"]);
+    let table = db.create_table(def.index(IndexDef::unique("n", ["n"]))).expect("create");
+    db.run(|txn| txn.insert(&table, &[1u8.into(), 5u64.into()])).expect("insert");
+    (db, table)
+}
+
 /// A key that a core whose clock is ahead has just given up can be taken. The row that had it has the new one then.
 #[test]
 fn a_key_that_was_free_is_in_one_row() {
     for snapshot in [false, true] {
         let skew = Duration::from_millis(1);
         let time = SimulatedTime::with_skew(skew);
-        let options = Options::new().medium(MediumKind::Dram).simulated_time(time.clone());
-        let db = options.open("unused").expect("open");
-        let def = TableDef::new("t").column("id", Type::U8).column("n", Type::U64).primary_key(["id"]);
-        let table = db.create_table(def.index(IndexDef::unique("n", ["n"]))).expect("create");
-        db.run(|txn| txn.insert(&table, &[1u8.into(), 5u64.into()])).expect("insert");
+        let (db, table) = unique(&time);
         time.run_ahead(skew);
         let mut writer = db.begin_with(at(Isolation::Snapshot)).expect("begin");
         assert!(writer.update(&table, &[1u8.into()], &[("n", 6u64.into())]).expect("update"));
@@ -70,6 +77,26 @@ fn a_key_that_was_free_is_in_one_row() {
         late.rollback();
         writer.land(published).expect("committed");
     }
+}
+
+/// A commit that takes a key is above the version that has given it up, whatever the clocks show: no snapshot between
+/// them shows the key in two rows.
+#[test]
+fn a_commit_is_above_what_has_given_up_its_key() {
+    let skew = Duration::from_millis(1);
+    let time = SimulatedTime::with_skew(skew);
+    let (db, table) = unique(&time);
+    time.run_ahead(skew);
+    let mut writer = db.begin_with(at(Isolation::Snapshot)).expect("begin");
+    assert!(writer.update(&table, &[1u8.into()], &[("n", 6u64.into())]).expect("update"));
+    let published = writer.make_visible().expect("it can commit");
+    time.run_ahead(Duration::ZERO);
+    let mut late = db.begin_with(at(Isolation::ReadCommitted)).expect("begin");
+    late.insert(&table, &[2u8.into(), 5u64.into()]).expect("the key is free");
+    let given_up = late.newest_met.get();
+    let committed = late.commit().expect("a commit");
+    let written = writer.land(published).expect("committed");
+    assert!(committed > written, "{committed:?}, {written:?}, met {given_up:?}");
 }
 
 /// A row that is locked by its place stays, and what lies out of line is kept from the moment on at which it is lent.

@@ -91,7 +91,8 @@ pub struct Transaction {
     pub(super) is_reading: Cell<bool>,
     /// It reads at its snapshot, and its cursors may read what it has read before (`take_snapshot`).
     pub(super) reads_wider: bool,
-    /// The newest version that it has locked, or whose key it has compared with one of its own. What it shows later is no older.
+    /// The newest version that it has locked, or whose key it has compared with one of its own. Statements and snapshots
+    /// that come later show it, and the commit is above it.
     pub(super) newest_met: Cell<Timestamp>,
     /// How many of its statements have ended, with their cursors.
     pub(super) statements: u64,

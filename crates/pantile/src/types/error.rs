@@ -513,14 +513,13 @@ impl fmt::Display for Conflict {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::Conflict { conflict: conflict @ Conflict::Interrupted, table } => write!(
-                f,
-                "conflict in table {table:?}: {conflict}; this call changed nothing; roll the transaction back"
-            ),
-            Error::Conflict { conflict, table } => write!(
-                f,
-                "conflict in table {table:?}: {conflict}; this call changed nothing; roll the transaction back and run it again"
-            ),
+            Error::Conflict { conflict, table } => {
+                let again = if self.is_retryable() { " and run it again" } else { "" };
+                write!(
+                    f,
+                    "conflict in table {table:?}: {conflict}; this call changed nothing; roll the transaction back{again}"
+                )
+            }
             Error::DuplicateKey { table, index } => {
                 write!(
                     f,
