@@ -1,11 +1,13 @@
-//! Processor time of this process and of its threads.
+//! Processor time of this process, of its threads, and of the other programs.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs;
+use std::time::Instant;
 
 use nix::sys::resource::{Usage, UsageWho, getrusage};
 use nix::sys::time::TimeVal;
+use nix::unistd::{SysconfVar, sysconf};
 use serde::Serialize;
 
 /// Threads whose names begin so work for the engine beside its clients.
@@ -13,6 +15,10 @@ const BACKGROUND: &str = "pantile-";
 
 /// Those of them that take memory from the system ahead of its use.
 const MEMORY: [&str; 2] = ["pantile-ahead", "pantile-prefill"];
+
+/// The share of the processors' time above which other programs make the figures
+/// of a run doubtful.
+pub const MOST_FOR_OTHERS: f64 = 0.05;
 
 /// Processor time taken between two moments, in seconds.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
@@ -28,6 +34,10 @@ pub struct Cpu {
     pub memory_seconds: f64,
     /// The part that they took for anything else.
     pub background_seconds: f64,
+    /// The share of all processors' time that other programs took; none where the
+    /// system does not tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub others_share: Option<f64>,
 }
 
 impl Cpu {
@@ -45,13 +55,19 @@ pub struct CpuTime {
     measuring: f64,
     /// The engine's own threads that live.
     engine: HashMap<OsString, Thread>,
+    others: Option<Others>,
 }
 
 impl CpuTime {
     /// Up to now; the caller is the measuring thread.
     pub fn now() -> Self {
         let (user, system) = own_times();
-        Self { process: times(UsageWho::RUSAGE_SELF), measuring: user + system, engine: engine() }
+        Self {
+            process: times(UsageWho::RUSAGE_SELF),
+            measuring: user + system,
+            engine: engine(),
+            others: Others::watch(),
+        }
     }
 
     /// What was taken since an `earlier` moment.
@@ -67,8 +83,60 @@ impl CpuTime {
             measuring_seconds: self.measuring - earlier.measuring,
             memory_seconds: engine(true),
             background_seconds: engine(false),
+            others_share: earlier.others.zip(self.others).map(|(from, to)| to.share_since(&from)),
         }
     }
+}
+
+/// How much of the machine was taken up to a moment, and how much of it by this
+/// process and the children that it has waited for.
+#[derive(Clone, Copy, Debug)]
+pub struct Others {
+    at: Instant,
+    machine: Busy,
+    ours: f64,
+}
+
+/// The processors of a machine, and the seconds for which they have worked
+/// since it started.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Busy {
+    processors: f64,
+    seconds: f64,
+}
+
+impl Others {
+    /// Up to now, if the system tells.
+    pub fn watch() -> Option<Self> {
+        let ticks = sysconf(SysconfVar::CLK_TCK).ok()??;
+        let machine = busy(&fs::read_to_string("/proc/stat").ok()?, ticks as f64)?;
+        let ours = [UsageWho::RUSAGE_SELF, UsageWho::RUSAGE_CHILDREN].map(times);
+        let ours = ours.iter().map(|(user, system)| user + system).sum();
+        Some(Self { at: Instant::now(), machine, ours })
+    }
+
+    /// The share of all processors' time that other programs, or other machines on
+    /// the same processors, took since an `earlier` moment.
+    pub fn share_since(&self, earlier: &Self) -> f64 {
+        let all = (self.at - earlier.at).as_secs_f64() * self.machine.processors;
+        let busy = self.machine.seconds - earlier.machine.seconds;
+        let others = busy - (self.ours - earlier.ours);
+        if all > 0.0 { (others / all).clamp(0.0, 1.0) } else { 0.0 }
+    }
+}
+
+/// Reads Linux' `/proc/stat`, whose counts are in ticks.
+fn busy(stat: &str, ticks_per_second: f64) -> Option<Busy> {
+    const IDLE: usize = 3;
+    const WAITING_FOR_DEVICES: usize = 4;
+    /// Behind it are times of guests, which the others contain.
+    const STOLEN: usize = 7;
+    let mut lines = stat.lines();
+    let ticks = lines.next()?.strip_prefix("cpu ")?.split_whitespace().take(STOLEN + 1).enumerate();
+    let ticks = ticks.filter(|(n, _)| ![IDLE, WAITING_FOR_DEVICES].contains(n));
+    let ticks = ticks.map(|(_, text)| text.parse::<u64>().ok()).sum::<Option<u64>>()?;
+    let processors = lines.take_while(|line| line.starts_with("cpu")).count();
+    (processors > 0).then(|| Busy { processors: processors as f64, seconds: ticks as f64 / ticks_per_second })
 }
 
 /// A thread of the engine.
@@ -115,6 +183,8 @@ fn first_number(text: &str) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[cfg(target_os = "linux")]
@@ -161,8 +231,29 @@ mod tests {
             measuring_seconds: 0.5,
             memory_seconds: 0.125,
             background_seconds: 0.25,
+            others_share: None,
         };
         assert!((cpu.client_seconds() - 3.125).abs() < 1e-12);
+    }
+
+    #[test]
+    fn what_others_take_is_what_is_neither_idle_nor_ours() {
+        let stat = |user, stolen| {
+            format!("cpu  {user} 20 30 9999 9999 1 2 {stolen} 77 77\ncpu0 1\ncpu1 1\nintr 5\n")
+        };
+        let before = busy(&stat(100, 7), 100.0).unwrap();
+        assert_eq!(before, Busy { processors: 2.0, seconds: 1.6 });
+        let at = Instant::now();
+        let earlier = Others { at, machine: before, ours: 40.0 };
+        let machine = busy(&stat(380, 27), 100.0).unwrap();
+        let later = Others { at: at + Duration::from_secs(2), machine, ours: 42.0 };
+        assert!((later.share_since(&earlier) - 0.25).abs() < 1e-9);
+        // Counts are coarser than times.
+        assert_eq!(Others { ours: 44.0, ..later }.share_since(&earlier), 0.0);
+        assert_eq!(earlier.share_since(&earlier), 0.0);
+        for other in ["", "cpu  1 2 x 4 5 6 7 8\ncpu0 1\n", "cpu  1 2 3 4 5 6 7 8\n"] {
+            assert_eq!(busy(other, 100.0), None, "{other}");
+        }
     }
 
     #[test]

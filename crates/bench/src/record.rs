@@ -65,7 +65,7 @@ pub struct Record {
     pub latency_us: Vec<(&'static str, LatencySummary)>,
     /// What the medium did while measuring.
     pub medium_io: MediumIo,
-    /// Processor time that the process took while measuring.
+    /// Processor time that the process, and other programs, took while measuring.
     pub cpu: Cpu,
     /// What the collector did while measuring: counters as differences, its
     /// gauges and the longest pause as at the end.

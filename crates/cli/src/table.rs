@@ -2,6 +2,7 @@
 //! where there were several runs.
 
 use pantile_bench::baseline::median;
+use pantile_bench::cpu::MOST_FOR_OTHERS;
 use pantile_bench::latency::LatencySummary;
 use pantile_bench::record::{Emulation, Record};
 use pantile_bench::settings::OWN_PROTOCOL;
@@ -301,6 +302,9 @@ fn remarks(groups: &[Group<'_>], records: &[Record]) -> String {
         if let Some(warning) = record.emulation.and_then(emulation_warning) {
             text += &format!("\nwarning: run {} on {}: {warning}\n", record.run, variant(record));
         }
+        if let Some(warning) = record.cpu.others_share.and_then(others_warning) {
+            text += &format!("\nwarning: run {} on {}: {warning}\n", record.run, variant(record));
+        }
     }
     if let Some(record) = records.iter().find(|record| record.interrupted) {
         text += &format!(
@@ -340,6 +344,17 @@ fn emulation_warning(emulation: Emulation) -> Option<String> {
     })
 }
 
+/// The warning about other programs that took part of the processors.
+fn others_warning(share: f64) -> Option<String> {
+    (share > MOST_FOR_OTHERS).then(|| {
+        format!(
+            "other programs took {:.0} % of the processors' time while measuring; run again on a quiet machine \
+             before you trust these figures",
+            share * 100.0
+        )
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -366,5 +381,12 @@ mod tests {
         let off = Emulation { read_deviation: -0.11, within_bound: false, ..good };
         let warning = emulation_warning(off).expect("a warning");
         assert!(warning.contains("reads by -11 %, writes by +1 % (bound 10 %)"), "{warning}");
+    }
+
+    #[test]
+    fn people_are_warned_of_other_programs() {
+        assert_eq!(others_warning(MOST_FOR_OTHERS), None);
+        let warning = others_warning(0.234).expect("a warning");
+        assert!(warning.contains("took 23 % of the processors"), "{warning}");
     }
 }

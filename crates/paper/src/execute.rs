@@ -13,7 +13,7 @@ use crate::store::{Line, Store};
 
 /// Receives the progress of an execution.
 pub trait Progress {
-    /// This many runs will be executed if time permits, for about this long.
+    /// At least this many runs will be executed if time permits, for about this long.
     fn begin(&self, runs: usize, estimate: Duration);
     /// A run begins. `number` counts from 1.
     fn run(&self, number: usize, step: &Step);
@@ -39,6 +39,8 @@ pub struct Execution {
     pub left_out: usize,
     /// Runs that were made, but too few times to decide anything.
     pub too_few: usize,
+    /// Further attempts of runs that other programs disturbed.
+    pub repeated: usize,
     /// Runs that failed, and why.
     pub failed: Vec<String>,
     /// Whether it was interrupted.
@@ -49,6 +51,13 @@ pub struct Execution {
 
 /// The weight of the initial estimate of what runs cost, in seconds.
 const TRUST: f64 = 10.0;
+
+/// How often a repetition is tried while other programs disturb it.
+const ATTEMPTS: usize = 3;
+
+/// The share of the time that goes to further attempts: on a machine that others
+/// always use, repetitions are worth more.
+const FOR_ATTEMPTS: f64 = 0.1;
 
 /// What an execution needs.
 pub struct Conditions<'a> {
@@ -91,84 +100,139 @@ pub fn execute(
     }
     let left: Vec<_> =
         plan.steps.iter().filter(|step| !had.contains(&(step.run.key(), step.repetition))).collect();
-    let estimate: f64 = left.iter().map(|step| step.run.cost()).sum();
-    let estimate = Duration::from_secs_f64(estimate.min(conditions.budget));
-    conditions.progress.begin(left.len(), estimate);
-    let outcome = make(plan, &left, store, conditions, &mut done);
+    // More are made of what is undecided then, if there is time.
+    let least = left.iter().filter(|step| match step.repetition {
+        1 => true,
+        repetition => repetition <= FEWEST && plan.conditions.contains(&step.run.key()),
+    });
+    let (count, estimate) = least.fold((0, 0.0), |(n, sum), step| (n + 1, sum + step.run.cost()));
+    conditions.progress.begin(count, Duration::from_secs_f64(estimate.min(conditions.budget)));
+    let mut making = Making { plan, store, conditions, done: &mut done, cost: Cost::default() };
+    let outcome =
+        making.make(&left, Plan::needed).and_then(|()| making.make(&left, |plan, n, _| plan.shown(n)));
     conditions.progress.end();
     done.elapsed = (conditions.clock)();
     if !done.interrupted {
         let once = plan.steps.iter().filter(|step| step.repetition == 1);
         for step in once.filter(|step| !done.results.has_failed(&step.run)) {
-            let made = done.results.repetitions(&step.run.key());
+            let key = step.run.key();
+            let made = done.results.repetitions(&key);
             done.left_out += usize::from(made == 0);
-            done.too_few += usize::from((1..FEWEST).contains(&made));
+            done.too_few += usize::from(plan.conditions.contains(&key) && (1..FEWEST).contains(&made));
         }
     }
     outcome.map(|()| done)
 }
 
-fn make(
-    plan: &Plan,
-    steps: &[&Step],
-    store: &mut Store,
-    conditions: &Conditions<'_>,
-    done: &mut Execution,
-) -> Result<()> {
-    let Conditions { runner, stop, clock, progress, budget } = *conditions;
-    let mut failed = HashSet::new();
-    let (mut taken, mut assumed) = (TRUST, TRUST);
-    // Runs that are compared with each other are made equally often.
-    let mut asked: Option<(String, usize, bool)> = None;
-    for (n, step) in steps.iter().enumerate() {
-        let key = step.run.key();
-        if failed.contains(&key) {
-            continue;
+/// What runs have cost, in seconds, and what was assumed.
+struct Cost {
+    taken: f64,
+    assumed: f64,
+    /// The part of it that further attempts took.
+    repeated: f64,
+}
+
+impl Default for Cost {
+    fn default() -> Self {
+        Self { taken: TRUST, assumed: TRUST, repeated: 0.0 }
+    }
+}
+
+/// An execution under way.
+struct Making<'a, 'c> {
+    plan: &'a Plan,
+    store: &'a mut Store,
+    conditions: &'a Conditions<'c>,
+    done: &'a mut Execution,
+    cost: Cost,
+}
+
+impl Making<'_, '_> {
+    /// Makes those of the steps that are `wanted` in their repetition, and not yet made. This is
+    /// decided when a repetition begins: runs that are compared are made equally often.
+    fn make(
+        &mut self,
+        steps: &[&Step],
+        wanted: impl Fn(&Plan, usize, &Results) -> HashSet<String>,
+    ) -> Result<()> {
+        for repetition in steps.chunk_by(|a, b| a.repetition == b.repetition) {
+            let number = repetition[0].repetition;
+            let wanted = wanted(self.plan, number, &self.done.results);
+            for step in repetition {
+                let key = step.run.key();
+                let is_wanted = wanted.contains(&key)
+                    && !self.done.results.has_failed(&step.run)
+                    && !self.done.results.has(&key, number);
+                if is_wanted {
+                    self.step(step, key)?;
+                }
+            }
         }
-        let (group, repetition) = (step.run.group(), step.repetition);
-        let is_needed = match &asked {
-            Some((last, of, is_needed)) if (last, *of) == (&group, repetition) => *is_needed,
-            _ => plan.needs(step, &done.results),
-        };
-        asked = Some((group, repetition, is_needed));
-        if !is_needed {
-            continue;
+        Ok(())
+    }
+
+    /// Makes one run, if there is time.
+    fn step(&mut self, step: &Step, key: String) -> Result<()> {
+        let Conditions { stop, clock, progress, budget, .. } = *self.conditions;
+        if stop.load(Ordering::Relaxed) {
+            self.done.interrupted = true;
+            self.done.results.miss(&key, "the report was interrupted before its run".into());
+            return Ok(());
         }
         let began = clock().as_secs_f64();
-        if stop.load(Ordering::Relaxed) {
-            done.interrupted = true;
-            done.results.miss(&key, "the report was interrupted before its run".into());
-            continue;
+        let cost = step.run.cost() * (self.cost.taken / self.cost.assumed);
+        if began + cost > budget {
+            self.done.results.miss(&key, "there was no time for its run".into());
+            return Ok(());
         }
-        if began + step.run.cost() * (taken / assumed) > budget {
-            done.results.miss(&key, "there was no time for its run".into());
-            continue;
-        }
-        progress.run(n + 1, step);
-        let ending = runner.run(&step.run, stop);
+        progress.run(self.done.made + 1, step);
+        let ending = self.attempts(step, cost);
         let ended = clock();
-        taken += ended.as_secs_f64() - began;
-        assumed += step.run.cost();
+        self.cost.taken += ended.as_secs_f64() - began;
+        self.cost.assumed += step.run.cost();
         match ending {
             Ending::Measured(measurement) => {
                 progress.ended(step, Ok(measurement.txn_per_s), ended);
-                done.made += 1;
-                done.results.add(&key, step.repetition, (*measurement).clone());
-                store.add(key, step.repetition, *measurement)?;
+                self.done.made += 1;
+                self.done.results.add(&key, step.repetition, (*measurement).clone());
+                self.store.add(key, step.repetition, *measurement)?;
             }
             Ending::Interrupted => {
-                done.interrupted = true;
-                done.results.miss(&key, "the report was interrupted during its run".into());
+                self.done.interrupted = true;
+                self.done.results.miss(&key, "the report was interrupted during its run".into());
             }
             Ending::Failed(why) => {
                 progress.ended(step, Err(&why), ended);
-                done.failed.push(format!("{key}: {why}"));
-                done.results.fail(&key, format!("{} failed: {why}", step.run.gc));
-                failed.insert(key);
+                self.done.failed.push(format!("{key}: {why}"));
+                self.done.results.fail(&key, format!("{} failed: {why}", step.run.gc));
             }
         }
+        Ok(())
     }
-    Ok(())
+
+    /// Runs a step, whose estimated `cost` is in seconds; again if other programs disturb it.
+    /// The attempt that they disturb least counts.
+    fn attempts(&mut self, step: &Step, cost: f64) -> Ending {
+        let Conditions { runner, stop, clock, budget, .. } = *self.conditions;
+        let mut ending = runner.run(&step.run, stop);
+        for _ in 1..ATTEMPTS {
+            let now = clock().as_secs_f64();
+            let has_time = now + cost <= budget && self.cost.repeated + cost <= now * FOR_ATTEMPTS;
+            let Ending::Measured(least) = &ending else { break };
+            if !least.is_disturbed() || !has_time {
+                break;
+            }
+            match runner.run(&step.run, stop) {
+                Ending::Measured(next) if next.others_share >= least.others_share => {}
+                // What was measured is not lost.
+                Ending::Interrupted => break,
+                next => ending = next,
+            }
+            self.cost.repeated += clock().as_secs_f64() - now;
+            self.done.repeated += 1;
+        }
+        ending
+    }
 }
 
 #[cfg(test)]

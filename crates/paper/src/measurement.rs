@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use pantile_bench::cpu::MOST_FOR_OTHERS;
 use pantile_bench::record::Record;
 use pantile_bench::scaling;
 use pantile_flash::Outcome;
@@ -44,6 +45,8 @@ pub struct Measurement {
     pub tuples: u64,
     /// Whether the emulated memory was more than the bound off what was configured.
     pub is_off_bound: bool,
+    /// The share of the processors' time that other programs took, if known.
+    pub others_share: Option<f64>,
     /// Bytes of contents read when opening.
     pub recovered_bytes: Option<u64>,
     /// Seconds that opening took.
@@ -102,6 +105,45 @@ pub struct Second {
 }
 
 impl Measurement {
+    /// A measurement that has every figure.
+    pub fn example() -> Self {
+        let kinds =
+            ["new_order", "payment", "order_status", "delivery", "stock_level", "transaction", "table_scan"];
+        let kind = KindSummary { per_s: 1e6, mean: 1.0, p95: 1.0, p99: 1.0 };
+        let second = |n: u64| Second {
+            seconds: 1.0,
+            transactions: 1_000_000,
+            medium_bytes: n << 20,
+            dram_bytes: n << 20,
+            chain_mean: 1.0,
+        };
+        Self {
+            txn_per_s: 1e6,
+            queries_per_s: Some(1.0),
+            kinds: kinds.into_iter().map(|name| (name.to_owned(), kind)).collect(),
+            bytes_written: 1e9,
+            transactions: 1_000_000,
+            write_amplification: Some(1.0),
+            versions_traversed: 1,
+            chain_mean: 1.0,
+            chain_max: 1,
+            stored_mean: 1.0,
+            accesses_per_tuple: 1.0,
+            tuples: 1,
+            recovered_bytes: Some(1),
+            recovery_seconds: Some(1.0),
+            seconds: (0..8).map(second).collect(),
+            device: Some(Device {
+                seconds_1: 1.0,
+                seconds_32: 1.0,
+                write_amplification: 1.0,
+                erases: 1,
+                pages_read: Some(1),
+            }),
+            ..Self::default()
+        }
+    }
+
     /// What was traced, and what a device made of it.
     pub fn of_device(transactions: u64, outcome: &Outcome) -> Self {
         let Outcome { one, many, .. } = outcome;
@@ -129,6 +171,12 @@ impl Measurement {
             recovery_seconds: median.map(|opened| opened.seconds),
             ..Self::default()
         }
+    }
+
+    /// Whether other programs took so much of the processors that the figures are
+    /// doubtful.
+    pub fn is_disturbed(&self) -> bool {
+        self.others_share.is_some_and(|share| share > MOST_FOR_OTHERS)
     }
 
     /// How much the space in use, on the medium and in DRAM together, grew from
@@ -208,6 +256,7 @@ impl From<&Record> for Measurement {
             survivors_relocated: record.collector.survivors_relocated,
             tuples: record.space.tuples,
             is_off_bound: record.emulation.as_ref().is_some_and(|emulation| !emulation.within_bound),
+            others_share: record.cpu.others_share,
             chain_max: record.chains.sampled.max,
             accesses_per_tuple: record.chains.accesses_per_tuple,
             recovered_bytes: record.recovery.map(|recovery| recovery.counted.bytes_scanned),

@@ -1,10 +1,15 @@
 //! Medians, intervals of confidence, and what they decide.
 
+use std::sync::Arc;
+
 use pantile_bench::baseline::median;
 use serde::Serialize;
 
 /// Fewest repetitions that decide anything.
 pub const FEWEST: usize = 3;
+
+/// Most repetitions of a run. What these would not decide is not repeated.
+pub const MOST: usize = 9;
 
 /// A difference that is known to be less than one percent is none.
 const SAME: f64 = 0.01;
@@ -12,9 +17,14 @@ const SAME: f64 = 0.01;
 /// Quantiles of Student's distribution at 0.975, from two degrees of freedom on.
 const QUANTILES: [f64; 9] = [4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228];
 
+/// The true deviation is at least this share of the one found, with 95 %
+/// confidence: `sqrt(n / c)`, where `c` is the quantile of the chi-squared
+/// distribution at 0.95 for `n` degrees of freedom, from two on.
+const LEAST_DEVIATION: [f64; 9] = [0.578, 0.620, 0.649, 0.672, 0.690, 0.705, 0.718, 0.729, 0.739];
+
 /// The median of some repetitions, their spread, and what they say about the true
 /// value.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Spread {
     /// Median.
     pub median: f64,
@@ -23,6 +33,8 @@ pub struct Spread {
     pub interval: Option<(f64, f64)>,
     /// The number of repetitions.
     pub count: usize,
+    /// The keys of the runs that it follows from.
+    pub runs: Arc<[String]>,
 }
 
 /// What measurements say of a condition.
@@ -56,7 +68,31 @@ impl Spread {
             return None;
         }
         let interval = (figures.len() >= FEWEST).then(|| interval(figures));
-        Some(Self { median: median(figures)?, interval, count: figures.len() })
+        Some(Self { median: median(figures)?, interval, count: figures.len(), runs: Arc::new([]) })
+    }
+
+    /// The same, with the runs that it follows from.
+    pub fn of_runs(figures: &[f64], runs: impl IntoIterator<Item = String>) -> Option<Self> {
+        Some(Self { runs: runs.into_iter().collect(), ..Self::of(figures)? })
+    }
+
+    /// The same as it may be at best after this many repetitions: the interval as
+    /// narrow as the values found allow, around the same middle.
+    pub fn at_best(&self, repetitions: usize) -> Self {
+        let now = self.count.max(FEWEST);
+        let share = |count: usize| quantile(count) / (count as f64).sqrt();
+        let least = LEAST_DEVIATION[(now - FEWEST).min(LEAST_DEVIATION.len() - 1)];
+        let by = least * share(repetitions.max(now)) / share(now);
+        let narrow = |(low, high): (f64, f64)| {
+            if low > 0.0 {
+                let (middle, reach) = ((low * high).sqrt(), (high / low).powf(by / 2.0));
+                (middle / reach, middle * reach)
+            } else {
+                let (middle, reach) = (f64::midpoint(low, high), (high - low) * by / 2.0);
+                (middle - reach, middle + reach)
+            }
+        };
+        Self { interval: self.interval.map(narrow), ..self.clone() }
     }
 
     /// Whether the true value is above this one.
@@ -115,10 +151,14 @@ fn around_mean(figures: &[f64]) -> (f64, f64) {
     let count = figures.len() as f64;
     let mean = figures.iter().sum::<f64>() / count;
     let squares: f64 = figures.iter().map(|figure| (figure - mean).powi(2)).sum();
-    // The last quantile is a little too careful for more repetitions.
-    let quantile = QUANTILES[(figures.len() - FEWEST).min(QUANTILES.len() - 1)];
-    let reach = quantile * (squares / (count - 1.0) / count).sqrt();
+    let reach = quantile(figures.len()) * (squares / (count - 1.0) / count).sqrt();
     (mean - reach, mean + reach)
+}
+
+/// Student's, for this many repetitions. The last one is a little too careful for
+/// more.
+fn quantile(repetitions: usize) -> f64 {
+    QUANTILES[(repetitions - FEWEST).min(QUANTILES.len() - 1)]
 }
 
 /// A number with as many digits as a reader wants to see.
@@ -164,6 +204,20 @@ pub fn times(factor: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_may_be_at_best_is_narrower_and_around_the_same() {
+        let found = Spread::of(&[1.0, 1.1, 1.25]).unwrap();
+        let (low, high) = found.interval.unwrap();
+        let (best_low, best_high) = found.at_best(9).interval.unwrap();
+        // By hand: 0.578 of the deviation, 2.306 / 3 of it instead of 4.303 / sqrt(3).
+        let by = (best_high / best_low).ln() / (high / low).ln();
+        assert!((by - 0.1789).abs() < 1e-3, "{by}");
+        assert!((low * high - best_low * best_high).abs() < 1e-9);
+        let (low, high) = Spread::of(&[-1.0, 0.0, 1.0]).unwrap().at_best(9).interval.unwrap();
+        assert!((low + high).abs() < 1e-9 && (high - 0.4444).abs() < 1e-3, "{high}");
+        assert_eq!(Spread::of(&[1.0]).unwrap().at_best(9).interval, None);
+    }
 
     #[test]
     fn intervals_decide() {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use crate::claims::Claim;
 use crate::engine::Runner;
+use crate::measurement::Measurement;
 use crate::numbers::FEWEST;
 use crate::results::Results;
 use crate::size::Size;
@@ -38,6 +39,8 @@ pub struct Plan {
     pub missing: BTreeMap<String, String>,
     /// Seconds that running everything once takes, by the initial estimate.
     pub estimate: f64,
+    /// The keys of the runs that conditions are about; others are only drawn.
+    pub conditions: HashSet<String>,
 }
 
 impl Plan {
@@ -46,10 +49,10 @@ impl Plan {
     /// other repetition executes them in reverse order. Everything runs once before
     /// anything runs again. If the fewest repetitions of the size do not fit into `budget`
     /// seconds, runs are shortened until they do. Of the planned repetitions, those
-    /// are executed for which there is time, and which a claim needs.
+    /// are executed for which there is time, and which a condition of a claim needs.
     pub fn new(claims: &[&'static Claim], size: &Size, budget: f64, runner: &dyn Runner) -> Self {
         let mut plans = size.shorter().map(|size| Self::of_size(claims, size, runner));
-        let fitting = plans.find(|plan| plan.estimate * size.fewest as f64 <= budget * MARGIN);
+        let fitting = plans.find(|plan| plan.least() <= budget * MARGIN);
         let mut plan = fitting.unwrap_or_else(|| {
             let shortest = size.shorter().last().unwrap_or_else(|| size.clone());
             Self::of_size(claims, shortest, runner)
@@ -59,17 +62,41 @@ impl Plan {
         plan
     }
 
-    /// Whether a step may still change a verdict: each run is made as often as a
-    /// verdict needs, and more often only for claims that are undecided.
-    pub fn needs(&self, step: &Step, results: &Results) -> bool {
-        let group = step.run.group();
-        let uses = |claim: &&Claim| claim.runs(&self.size).iter().any(|run| run.group() == group);
-        step.repetition <= FEWEST
-            || self
-                .claims
-                .iter()
-                .filter(|claim| uses(claim))
-                .any(|claim| claim.judge(results, &self.size).judgement.verdict == Verdict::Undecided)
+    /// The keys of the runs that this repetition needs for verdicts: once, all of
+    /// them; up to as often as a verdict needs, those that a condition is about; and
+    /// after that, those of conditions that are undecided and that repetitions may
+    /// decide.
+    pub fn needed(&self, repetition: usize, results: &Results) -> HashSet<String> {
+        match repetition {
+            1 => self.keys(),
+            2..=FEWEST => self.conditions.clone(),
+            _ => {
+                let open = self.claims.iter().filter_map(|claim| {
+                    let judgement = claim.judge(results, &self.size).judgement;
+                    (judgement.verdict == Verdict::Undecided).then_some(judgement.parts)
+                });
+                let open = open.flatten().filter(|part| part.is_open);
+                open.flat_map(|part| part.runs.to_vec()).collect()
+            }
+        }
+    }
+
+    /// The keys of the runs that this repetition needs where there is time left:
+    /// those of which the figures show an interval, too.
+    pub fn shown(&self, repetition: usize) -> HashSet<String> {
+        if repetition <= FEWEST { self.keys() } else { HashSet::new() }
+    }
+
+    fn keys(&self) -> HashSet<String> {
+        self.steps.iter().map(|step| step.run.key()).collect()
+    }
+
+    /// Seconds that the fewest repetitions take which permit verdicts.
+    fn least(&self) -> f64 {
+        let once = self.steps.iter().filter(|step| step.repetition == 1);
+        let again = once.filter(|step| self.conditions.contains(&step.run.key()));
+        let again: f64 = again.map(|step| step.run.cost()).sum();
+        self.estimate + again * (self.size.fewest - 1) as f64
     }
 
     /// Everything once.
@@ -95,7 +122,8 @@ impl Plan {
         let runs = groups.into_iter().flat_map(|(_, runs)| runs);
         let steps: Vec<_> = runs.map(|run| Step { run, repetition: 1 }).collect();
         let estimate = steps.iter().map(|step| step.run.cost()).sum();
-        Self { budget: size.budget, size, claims: claims.to_vec(), steps, missing, estimate }
+        let conditions = conditions(claims, &size);
+        Self { budget: size.budget, size, claims: claims.to_vec(), steps, missing, estimate, conditions }
     }
 
     /// Adds repetitions, one group after another. Those of a group are apart, so that
@@ -113,6 +141,20 @@ impl Plan {
             }
         }
     }
+}
+
+/// The keys of the runs that these claims' conditions are about, found by judging
+/// measurements in which every figure is there.
+fn conditions(claims: &[&'static Claim], size: &Size) -> HashSet<String> {
+    let of_claim = |claim: &&'static Claim| {
+        let runs: HashSet<_> = claim.runs(size).iter().map(RunSpec::key).collect();
+        let mut results = Results::default();
+        runs.iter().for_each(|key| results.add(key, 1, Measurement::example()));
+        let parts = claim.judge(&results, size).judgement.parts;
+        let about: HashSet<_> = parts.iter().flat_map(|part| part.runs.to_vec()).collect();
+        if about.is_empty() { runs } else { about }
+    };
+    claims.iter().flat_map(of_claim).collect()
 }
 
 #[cfg(test)]

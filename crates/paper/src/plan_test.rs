@@ -33,7 +33,8 @@ fn quick_and_full_fit_their_time_with_every_collector() {
         assert_eq!(size.fewest, fewest);
         let plan = Plan::new(&every_claim(), &size, size.budget, &Has(None));
         assert!((once(&plan) - plan.estimate).abs() < 1e-6);
-        let time = once(&plan) * fewest as f64;
+        let time = plan.least();
+        assert!(time <= once(&plan) * fewest as f64);
         assert!(time <= size.budget * MARGIN, "{}: {time} s", size.name);
         assert_eq!(plan.size, size, "{} runs must not be shortened", size.name);
     }
@@ -55,9 +56,9 @@ fn a_small_budget_shortens_runs() {
 #[test]
 fn runs_are_shortened_until_a_verdict_is_possible() {
     let full = Size::full(2);
-    let plan = Plan::new(&every_claim(), &full, full.budget * 0.8, &Has(None));
+    let plan = Plan::new(&every_claim(), &full, full.budget * 0.6, &Has(None));
     assert!(plan.size.pace.1 < full.pace.1 && plan.size.fewest == FEWEST);
-    assert!(once(&plan) * FEWEST as f64 <= full.budget * 0.8 * MARGIN);
+    assert!(plan.least() <= full.budget * 0.6 * MARGIN);
 }
 
 #[test]
@@ -96,17 +97,46 @@ fn what_is_decided_is_not_repeated() {
             results.add(&step.run.key(), step.repetition, measurement);
         }
     };
-    let is_needed = |results: &Results, repetition| {
-        let mut steps = plan.steps.iter().filter(|step| step.repetition == repetition);
-        steps.any(|step| plan.needs(step, results))
+    let needed = |results: &Results, repetition| {
+        let mut gcs: Vec<_> = plan
+            .steps
+            .iter()
+            .filter(|step| plan.needed(repetition, results).contains(&step.run.key()))
+            .map(|step| step.run.gc)
+            .collect();
+        gcs.sort_unstable();
+        gcs.dedup();
+        gcs
     };
     add(&mut results, &|run, _| fast(run));
-    assert!(is_needed(&results, FEWEST) && !is_needed(&results, FEWEST + 1));
+    // NoGC is drawn, and no condition is about it.
+    assert_eq!(needed(&results, 1), ["n2db", "none", "one-shot", "steam", "tb-collect", "zen"]);
+    assert_eq!(needed(&results, FEWEST), ["n2db", "one-shot", "steam", "tb-collect", "zen"]);
+    assert!(needed(&results, FEWEST + 1).is_empty());
+    add(&mut results, &|run, repetition| match run.gc {
+        "zen" => [700.0, 800.0, 900.0][repetition - 1],
+        _ => fast(run),
+    });
+    assert_eq!(needed(&results, FEWEST + 1), ["tb-collect", "zen"]);
+    // What more repetitions would hardly decide is not repeated.
     add(&mut results, &|run, repetition| match run.gc {
         "zen" => [800.0, 900.0, 1000.0][repetition - 1],
         _ => fast(run),
     });
-    assert!(is_needed(&results, FEWEST + 1));
+    assert!(needed(&results, FEWEST + 1).is_empty());
+}
+
+#[test]
+fn every_condition_is_about_some_runs() {
+    for size in [Size::quick(2), Size::full(2)] {
+        for claim in claims::all() {
+            let about = conditions(&[claim], &size);
+            let runs: HashSet<_> = claim.runs(&size).iter().map(RunSpec::key).collect();
+            assert!(about.is_empty() == runs.is_empty() && about.is_subset(&runs), "{}", claim.id);
+        }
+    }
+    let half = conditions(&claims::named(&["TB-8a".into()]).unwrap(), &Size::full(2));
+    assert_eq!(half.len(), 5, "with a thread on each core, and without NoGC: {half:?}");
 }
 
 #[test]

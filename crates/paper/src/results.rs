@@ -47,6 +47,11 @@ impl Results {
         self.failed.contains_key(&run.key())
     }
 
+    /// Whether this repetition of a run was made.
+    pub fn has(&self, key: &str, repetition: usize) -> bool {
+        self.measured.get(key).is_some_and(|made| made.contains_key(&repetition))
+    }
+
     /// The number of repetitions of a run.
     pub fn repetitions(&self, key: &str) -> usize {
         self.measured.get(key).map_or(0, BTreeMap::len)
@@ -80,7 +85,7 @@ impl Results {
     /// A value over all repetitions.
     pub fn spread(&self, run: &RunSpec, metric: Metric<'_>) -> Option<Spread> {
         let figures: Option<Vec<_>> = self.measured.get(&run.key())?.values().map(metric).collect();
-        Spread::of(&figures?)
+        Spread::of_runs(&figures?, [run.key()])
     }
 
     /// A value of one run divided by that of another.
@@ -96,7 +101,8 @@ impl Results {
         metric: Metric<'_>,
         of: &dyn Fn(&[f64]) -> f64,
     ) -> Option<Spread> {
-        let runs: Option<Vec<_>> = runs.iter().map(|run| self.measured.get(&run.key())).collect();
+        let keys: Vec<_> = runs.iter().map(RunSpec::key).collect();
+        let runs: Option<Vec<_>> = keys.iter().map(|key| self.measured.get(key)).collect();
         let runs = runs?;
         let one =
             |repetition: &usize| -> Option<Vec<_>> { runs.iter().map(|run| run.get(repetition)).collect() };
@@ -106,7 +112,7 @@ impl Results {
             Some(of(&values?))
         };
         let values: Option<Vec<_>> = all.map(value).collect();
-        Spread::of(&values?)
+        Spread::of_runs(&values?, keys)
     }
 }
 

@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use pantile_bench::cpu::Others;
+
 use crate::measurement::{KindSummary, Measurement, Second};
 use crate::spec::RunSpec;
 
@@ -44,6 +46,7 @@ pub fn script() -> Result<PathBuf, String> {
 pub fn run(run: &RunSpec, stop: &AtomicBool) -> Result<Option<Measurement>, String> {
     let mut command = Command::new(script()?);
     command.args(run.key().split_whitespace().skip(1));
+    let began = Others::watch();
     let output = call(&mut command, stop).map_err(|error| format!("{SCRIPT} cannot be called: {error}"))?;
     if stop.load(Ordering::Relaxed) {
         return Ok(None);
@@ -54,7 +57,8 @@ pub fn run(run: &RunSpec, stop: &AtomicBool) -> Result<Option<Measurement>, Stri
         let last = complaints.lines().rfind(|line| !line.trim().is_empty());
         return Err(last.unwrap_or("the script says no reason").to_owned());
     }
-    let measurement = understand(&told);
+    let others_share = began.zip(Others::watch()).map(|(began, ended)| ended.share_since(&began));
+    let measurement = understand(&told).map(|told| Measurement { others_share, ..told });
     measurement.map(Some).ok_or_else(|| format!("{SCRIPT} has not said what it measured"))
 }
 

@@ -4,7 +4,7 @@
 use pantile_flash::Experiment;
 use pantile_redo::Experiment as Recovery;
 
-use crate::numbers::FEWEST;
+use crate::numbers::{FEWEST, MOST};
 use crate::spec::unsynced;
 
 /// The scale of all experiments.
@@ -135,7 +135,7 @@ impl Size {
             name: "full",
             budget: 10_720.0,
             fewest: FEWEST,
-            repetitions: 9,
+            repetitions: MOST,
             settles: true,
             warehouses: 2,
             tuples: 1_000_000,

@@ -4,9 +4,11 @@
 //! itself, from the interval in which the true value lies: held, refuted, or
 //! undecided. A claim holds if all are held, and does not if one is refuted.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 
-use crate::numbers::{Outcome, Spread, times};
+use crate::numbers::{MOST, Outcome, Spread, times};
 
 /// The verdict on a claim.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
@@ -44,6 +46,12 @@ pub struct Part {
     pub outcome: Outcome,
     /// What was found, in numbers.
     pub found: String,
+    /// The keys of the runs that it follows from.
+    #[serde(skip)]
+    pub runs: Arc<[String]>,
+    /// Whether it is undecided, and may be decided by more repetitions.
+    #[serde(skip)]
+    pub is_open: bool,
 }
 
 /// A verdict and its reason, as a sentence.
@@ -95,9 +103,17 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// Adds a condition, and what was found.
-    pub fn require(&mut self, outcome: Outcome, found: impl Into<String>) {
-        self.parts.push(Part { outcome, found: found.into() });
+    /// Adds a condition on `by`, and what was found.
+    pub fn require(
+        &mut self,
+        by: &Spread,
+        decide: impl Fn(&Spread) -> Outcome,
+        found: impl FnOnce(Outcome) -> String,
+    ) {
+        let outcome = decide(by);
+        let is_open = outcome == Outcome::Undecided
+            && (by.interval.is_none() || decide(&by.at_best(MOST)) != Outcome::Undecided);
+        self.parts.push(Part { outcome, found: found(outcome), runs: Arc::clone(&by.runs), is_open });
     }
 
     /// Whether a condition is refuted, so that nothing that is missing counts any more.
@@ -139,7 +155,7 @@ impl Rule {
         decide: impl Fn(&Spread) -> Outcome,
     ) {
         match by {
-            Some(by) => self.require(decide(&by), format!("{what} is {} {than}", by.told(times))),
+            Some(by) => self.require(&by, decide, |_| format!("{what} is {} {than}", by.told(times))),
             None => self.without_figures.push(format!("there are no measurements of {what} and {than}")),
         }
     }
@@ -149,16 +165,15 @@ impl Rule {
         let Some(found) = found else {
             return self.without_figures.push(format!("there are no measurements of {what}"));
         };
-        let outcome = found.is_between(low, high);
-        let relation = match outcome {
-            Outcome::Held => "between",
-            Outcome::Refuted => "not between",
-            Outcome::Undecided => "perhaps between",
+        let told = |outcome| {
+            let relation = match outcome {
+                Outcome::Held => "between",
+                Outcome::Refuted => "not between",
+                Outcome::Undecided => "perhaps between",
+            };
+            format!("{what} is {}, {relation} {} and {}", found.told(times), times(low), times(high))
         };
-        self.require(
-            outcome,
-            format!("{what} is {}, {relation} {} and {}", found.told(times), times(low), times(high)),
-        );
+        self.require(&found, |found| found.is_between(low, high), told);
     }
 
     /// The verdict.
@@ -293,7 +308,7 @@ mod tests {
     fn a_long_reason_is_cut() {
         let mut rule = Rule::default();
         for n in 0..5 {
-            rule.require(Outcome::Held, format!("c{n}"));
+            rule.require(&Spread::of(&[1.0]).unwrap(), |_| Outcome::Held, |_| format!("c{n}"));
         }
         assert_eq!(rule.judge().reason, "5 held: c0; c1; c2; and 2 more.");
     }

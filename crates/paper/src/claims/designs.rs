@@ -251,11 +251,9 @@ pub fn judge_protocols(results: &Results, size: &Size) -> Finding {
         let [zen, mmdb] = [ZEN, OTHERS[0]].map(|design| on(run, design, FIRST_RATIO));
         let (Some(zen), Some(mmdb)) = (zen, mmdb) else { continue };
         if let Some(speed) = results.spread(&zen, &throughput) {
-            let outcome = if speed.median > 0.0 { Outcome::Held } else { Outcome::Refuted };
-            rule.require(
-                outcome,
-                format!("{} commits {} transactions per second", name(run), figure(speed.median)),
-            );
+            let commits = |speed: &Spread| if speed.median > 0.0 { Outcome::Held } else { Outcome::Refuted };
+            let found = format!("{} commits {} transactions per second", name(run), figure(speed.median));
+            rule.require(&speed, commits, |_| found);
         }
         // Where mmdb commits nothing there is no figure, and that is no fault of zen.
         if let Some(by) = results.quotient(&zen, &mmdb, &throughput) {

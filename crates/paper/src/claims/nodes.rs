@@ -131,7 +131,7 @@ pub fn judge(results: &Results, size: &Size) -> Finding {
         for (design, least) in [(Design::Naive, NAIVE_OVER_REMOTE), (Design::Soft, SOFT_OVER_REMOTE)] {
             let found = by(&case, design, Design::Remote);
             let what = format!("{}: {}", case.name, design.name());
-            rule.compare(&what, "remote", found, |by| by.is_above(least));
+            rule.compare(&what, "remote", found.clone(), |by| by.is_above(least));
             told.extend(tell(results, &case, design, Design::Remote, found));
         }
         let faster = by(&case, Design::Soft, Design::Naive);
@@ -139,11 +139,11 @@ pub fn judge(results: &Results, size: &Size) -> Finding {
     }
     if let Some(case) = tpcc_case(size) {
         let kept = by(&case, Design::Soft, Design::Local);
-        rule.compare("TPC-C: soft", "local", kept, |by| by.is_above(SOFT_OF_LOCAL));
+        rule.compare("TPC-C: soft", "local", kept.clone(), |by| by.is_above(SOFT_OF_LOCAL));
         told.extend(tell(results, &case, Design::Soft, Design::Local, kept));
         // How much depends on how long the processor works between its waits.
         let faster = by(&case, Design::Soft, Design::Naive);
-        rule.larger("TPC-C: soft", "naive", faster);
+        rule.larger("TPC-C: soft", "naive", faster.clone());
         told.extend(tell(results, &case, Design::Soft, Design::Naive, faster));
     } else {
         rule.lack("runs of this size have one warehouse for two nodes");

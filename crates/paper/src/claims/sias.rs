@@ -46,9 +46,9 @@ fn judge(results: &Results, size: &Size) -> Finding {
     let erases: Metric<'_> = &|measurement| per(measurement, measurement.device?.erases as f64 * 1e3);
     let times_of = |metric| results.quotient(&run.with_gc(IN_PLACE), &run.with_gc(TB), metric);
     let (written, time) = (times_of(kilobytes), times_of(micros));
-    match written.map(|by| by.is_above(18.0)) {
+    match written.as_ref().map(|by| by.is_above(18.0)) {
         Some(Outcome::Held) => {
-            rule.compare("what updating in place writes", "what tb-collect writes", written, |by| {
+            rule.compare("what updating in place writes", "what tb-collect writes", written.clone(), |by| {
                 by.is_above(18.0)
             });
         }

@@ -224,7 +224,7 @@ fn judge_frequency(results: &Results, size: &Size) -> Finding {
     };
     let ranges = PERIODIC.iter().filter_map(range);
     let by = ranges.max_by(|a, b| a.median.total_cmp(&b.median));
-    rule.compare("a collector's best throughput", "its worst", by, |by| by.is_above(500.0));
+    rule.compare("a collector's best throughput", "its worst", by.clone(), |by| by.is_above(500.0));
     let ours = by.map_or(String::new(), |by| format!("{} between the best and the worst", times(by.median)));
     let y = "transactions/s, nvm:optane-40";
     let figure = lines(
@@ -319,11 +319,15 @@ fn judge_epo(results: &Results, size: &Size) -> Finding {
     let mut ours = Vec::new();
     for (what, metric) in [("versions walked per transaction", walked), ("longest chain", longest)] {
         let by = results.quotient(&run.with_gc(EPO[0]), &run.with_gc(EPO[1]), metric);
-        ours.extend(by.map(|by| format!("steam's {what}: {} of steam-watermark's", percent(by.median))));
+        ours.extend(
+            by.as_ref().map(|by| format!("steam's {what}: {} of steam-watermark's", percent(by.median))),
+        );
         rule.compare(&format!("steam's {what}"), "steam-watermark's", by, |by| by.is_below(0.1));
     }
     let by = results.quotient(&run.with_gc(EPO[0]), &run.with_gc(EPO[1]), &throughput);
-    ours.extend(by.map(|by| format!("steam's throughput is {} steam-watermark's", times(by.median))));
+    ours.extend(
+        by.as_ref().map(|by| format!("steam's throughput is {} steam-watermark's", times(by.median))),
+    );
     rule.compare("steam's throughput", "steam-watermark's", by, |by| by.is_above(2.0));
     let names = vec!["versions walked per transaction".into(), "longest chain".into()];
     let mut compared = Vec::new();

@@ -100,7 +100,7 @@ fn judge_growth(results: &Results, size: &Size) -> Finding {
     let mut ours = Vec::new();
     for other in OTHERS {
         let by = results.quotient(&run.with_gc(TB), &run.with_gc(other), grown);
-        ours.extend(by.map(|by| format!("{} of {other}", percent(by.median))));
+        ours.extend(by.as_ref().map(|by| format!("{} of {other}", percent(by.median))));
         rule.smaller("the growth of tb-collect", &format!("that of {other}"), by);
     }
     let parts: [(&str, &str, Metric<'_>); 3] = [
@@ -167,7 +167,7 @@ fn judge_time(results: &Results, size: &Size) -> Finding {
     }
     for other in OTHERS {
         let by = results.quotient(&run.with_gc(TB), &run.with_gc(other), &throughput);
-        ours.extend(by.map(|by| format!("tb-collect {} {other}", times(by.median))));
+        ours.extend(by.as_ref().map(|by| format!("tb-collect {} {other}", times(by.median))));
         rule.larger(TB, other, by);
     }
     for other in OTHERS.into_iter().chain([TB]).filter(|&gc| gc != "zen") {

@@ -155,7 +155,7 @@ fn judge_growth_on_memories(results: &Results, size: &Size) -> Finding {
     let mut ours = Vec::new();
     for gc in &SQL[1..] {
         let by = results.quotient(&run.with_gc(gc).on(LAST), &run.with_gc(gc), grown);
-        ours.extend(by.map(|by| format!("{gc} {}", times(by.median))));
+        ours.extend(by.as_ref().map(|by| format!("{gc} {}", times(by.median))));
         rule.between(&format!("the growth of {gc} on {LAST} against that on {FIRST}"), by, ALIKE);
     }
     let ours = if ours.is_empty() {

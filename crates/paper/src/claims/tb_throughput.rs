@@ -225,7 +225,7 @@ fn judge_latency(results: &Results, size: &Size) -> Finding {
             }
             published[g - 1].points.push(Point::exact(x, values[g] / values[0]));
             if let Some(multiple) = results.quotient(&run.with_gc(gc), &run, &metric) {
-                multiples[g - 1].points.push(Point::measured(x, multiple));
+                multiples[g - 1].points.push(Point::measured(x, multiple.clone()));
                 if *gc == TB && name.ends_with("mean") {
                     ours.push(format!("{name} {}", times(multiple.median)));
                 }

@@ -157,7 +157,7 @@ fn scanned(results: &Results, size: &Size, told: &mut Vec<String>) -> Figure {
         }
     }
     let points =
-        speeds.iter().enumerate().filter_map(|(n, speed)| Some(Point::measured(n as f64, (*speed)?)));
+        speeds.iter().enumerate().filter_map(|(n, speed)| Some(Point::measured(n as f64, speed.clone()?)));
     let points: Vec<_> = points.collect();
     let names = runs.iter().map(|(name, _)| (*name).to_owned()).collect();
     let y = "GB of contents per second, nvm:optane-40";
@@ -206,13 +206,15 @@ fn judge_long(results: &Results, size: &Size) -> Finding {
     for (name, run, worst) in kinds {
         if let Some(by) = results.quotient(run, alone, &throughput) {
             told.push(format!("{} beside long {name}", percent(by.median)));
-            let outcome = by.is_above(1.0 - worst);
-            rule.require(outcome, format!("beside long {name}, tb-collect keeps {}", by.told(percent)));
+            let found = format!("beside long {name}, tb-collect keeps {}", by.told(percent));
+            rule.require(&by, |by| by.is_above(1.0 - worst), |_| found);
         }
         if let Some(done) = results.spread(run, committed) {
             match done.median > 0.0 {
-                true => rule
-                    .require(Outcome::Held, format!("{} long {name} a second commit", figure(done.median))),
+                true => {
+                    let found = format!("{} long {name} a second commit", figure(done.median));
+                    rule.require(&done, |_| Outcome::Held, |_| found);
+                }
                 false => rule.lack(format!("no long one of the {name} has ended within the runs")),
             }
         }

@@ -45,6 +45,10 @@ pub struct About {
     pub too_few: usize,
     /// Runs just before which an emulated memory was not what it is configured to be.
     pub off_bound: usize,
+    /// Further attempts of runs that other programs disturbed.
+    pub repeated: usize,
+    /// Runs that count although other programs disturbed them.
+    pub disturbed: usize,
     /// Runs that failed, and why.
     pub failed: Vec<String>,
     /// Whether it was interrupted.

@@ -14,6 +14,7 @@ pub use contents::{About, Entry, Report};
 use crate::claims::Claim;
 use crate::error::{Error, Result};
 use crate::execute::Execution;
+use crate::measurement::Measurement;
 use crate::outlook::Outlook;
 use crate::plan::Plan;
 use crate::spec::RunSpec;
@@ -61,6 +62,8 @@ impl Report {
             left_out: execution.left_out,
             too_few: execution.too_few,
             off_bound: execution.results.count(|measurement| measurement.is_off_bound),
+            repeated: execution.repeated,
+            disturbed: execution.results.count(Measurement::is_disturbed),
             failed: execution.failed.clone(),
             interrupted: execution.interrupted,
         };

@@ -1,6 +1,7 @@
 //! The page: a single self-contained file.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+use pantile_bench::cpu::MOST_FOR_OTHERS;
 
 use super::style::CSS;
 use super::{About, Entry, Report, table};
@@ -63,6 +64,7 @@ fn overview(about: &About, entries: &[Entry]) -> Markup {
             dd {
                 (about.made) " in " (humantime::format_duration(elapsed).to_string())
                 @if about.reused > 0 { ", and " (about.reused) " from before" }
+                @if about.repeated > 0 { "; " (about.repeated) " more were made again because other programs had disturbed them" }
             }
         }
     }
@@ -90,6 +92,12 @@ fn notices(about: &About) -> Markup {
             p.notice {
                 "The emulated memory was more than a tenth off its configuration just before " (about.off_bound) " runs: something else was \
                  using the machine. They count like the others."
+            }
+        }
+        @if about.disturbed > 0 {
+            p.notice {
+                "Other programs took more than " (MOST_FOR_OTHERS * 100.0) " % of the processors' time in " (about.disturbed) " runs. They \
+                 count like the others, and widen the intervals."
             }
         }
         @if !about.failed.is_empty() {
