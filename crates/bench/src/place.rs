@@ -1,8 +1,9 @@
 //! Where the databases of a command go.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tempfile::TempDir;
 
@@ -10,6 +11,13 @@ use crate::error::{Error, Result};
 
 /// The temporary directories that are there.
 static TEMPORARY: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// How the names of these begin.
+const PREFIX: &str = "pantile-bench-";
+
+/// The age from which a directory that nobody holds was left by a process that is
+/// gone: one that has just been made may not be held yet.
+const ABANDONED: Duration = Duration::from_secs(60);
 
 /// How often to try to remove a directory in which the run still makes files.
 const TRIES: u32 = 10;
@@ -33,6 +41,8 @@ pub fn exit(status: i32) -> ! {
 pub struct DatabaseDir {
     path: PathBuf,
     temporary: Option<TempDir>,
+    /// Locked, so that nobody takes the directory for one that was left.
+    _held: Option<File>,
 }
 
 impl DatabaseDir {
@@ -44,7 +54,7 @@ impl DatabaseDir {
         let path = path.into();
         fs::create_dir_all(&path)
             .map_err(|e| Error::io(format!("create the directory {}", path.display()), e))?;
-        Ok(Self { path, temporary: None })
+        Ok(Self { path, temporary: None, _held: None })
     }
 
     /// A new directory, in memory if that is wanted and the system has a
@@ -58,17 +68,19 @@ impl DatabaseDir {
         Self::temporary_in(Some(&parent))
     }
 
-    /// A new directory in `parent`, or among the system's temporary files.
+    /// A new directory in `parent`, or among the system's temporary files. Removes
+    /// those there that processes have left which were killed.
     ///
     /// # Errors
     /// [`Error::Io`] if it cannot be created.
     pub fn temporary_in(parent: Option<&Path>) -> Result<Self> {
         let parent = parent.map_or_else(std::env::temp_dir, Path::to_owned);
+        remove_abandoned(&parent, ABANDONED);
         let mut paths = temporary();
-        let dir = TempDir::with_prefix_in("pantile-bench-", &parent)
+        let dir = TempDir::with_prefix_in(PREFIX, &parent)
             .map_err(|e| Error::io(format!("create a directory in {}", parent.display()), e))?;
         paths.push(dir.path().to_owned());
-        Ok(Self { path: dir.path().to_owned(), temporary: Some(dir) })
+        Ok(Self { path: dir.path().to_owned(), _held: hold(dir.path()), temporary: Some(dir) })
     }
 
     /// Its path.
@@ -79,6 +91,24 @@ impl DatabaseDir {
     /// Whether it will be removed.
     pub fn is_temporary(&self) -> bool {
         self.temporary.is_some()
+    }
+}
+
+/// Locks a directory, unless someone else has locked it.
+fn hold(dir: &Path) -> Option<File> {
+    let dir = File::open(dir).ok()?;
+    dir.try_lock().ok().map(|()| dir)
+}
+
+/// Removes temporary directories of this age that nobody holds, best effort.
+fn remove_abandoned(parent: &Path, age: Duration) {
+    for dir in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let is_ours = dir.file_name().to_string_lossy().starts_with(PREFIX);
+        let changed = dir.metadata().and_then(|metadata| metadata.modified());
+        let is_old = changed.is_ok_and(|at| at.elapsed().is_ok_and(|elapsed| elapsed >= age));
+        if is_ours && is_old && hold(&dir.path()).is_some() {
+            let _ = fs::remove_dir_all(dir.path());
+        }
     }
 }
 
@@ -104,6 +134,23 @@ mod tests {
         assert!(place.is_temporary() && temporary().contains(&path));
         drop(place);
         assert!(!path.exists() && !temporary().contains(&path));
+    }
+
+    #[test]
+    fn what_a_killed_process_has_left_is_removed() {
+        let parent = TempDir::new().unwrap();
+        let held = DatabaseDir::temporary_in(Some(parent.path())).unwrap();
+        let left = parent.path().join(format!("{PREFIX}left"));
+        let other = parent.path().join("other");
+        for dir in [&left, &other] {
+            fs::create_dir(dir).unwrap();
+            fs::write(dir.join("file"), "content").unwrap();
+        }
+        // It may have just been made.
+        remove_abandoned(parent.path(), ABANDONED);
+        assert!(left.exists());
+        remove_abandoned(parent.path(), Duration::ZERO);
+        assert!(!left.exists() && other.exists() && held.path().exists());
     }
 
     #[test]

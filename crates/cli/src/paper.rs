@@ -140,7 +140,10 @@ fn minutes(time: Duration) -> String {
 
 impl Progress for Shown {
     fn begin(&self, runs: usize, estimate: Duration) {
-        self.note(&format!("{runs} runs, as far as they fit {} and claims need them", minutes(estimate)));
+        self.note(&format!(
+            "{runs} runs in about {}, and more of what is undecided then, as far as there is time",
+            minutes(estimate)
+        ));
         self.count.borrow_mut().0 = runs;
         if let Some(bar) = &self.bar {
             bar.set_length(runs as u64);
@@ -149,8 +152,10 @@ impl Progress for Shown {
     }
 
     fn run(&self, number: usize, step: &Step) {
-        self.count.borrow_mut().1 = number;
+        let mut count = self.count.borrow_mut();
+        *count = (count.0.max(number), number);
         if let Some(bar) = &self.bar {
+            bar.set_length(count.0 as u64);
             bar.set_position(number as u64 - 1);
             bar.set_message(format!("{} {}", step.run.gc, step.run.work.arguments()));
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::engine::{Ending, Runner};
 use crate::error::Result;
-use crate::numbers::FEWEST;
+use crate::numbers::{FEWEST, percent};
 use crate::plan::{Plan, Step};
 use crate::results::Results;
 use crate::store::{Line, Store};
@@ -213,7 +213,7 @@ impl Making<'_, '_> {
     /// Runs a step, whose estimated `cost` is in seconds; again if other programs disturb it.
     /// The attempt that they disturb least counts.
     fn attempts(&mut self, step: &Step, cost: f64) -> Ending {
-        let Conditions { runner, stop, clock, budget, .. } = *self.conditions;
+        let Conditions { runner, stop, clock, budget, progress } = *self.conditions;
         let mut ending = runner.run(&step.run, stop);
         for _ in 1..ATTEMPTS {
             let now = clock().as_secs_f64();
@@ -222,6 +222,10 @@ impl Making<'_, '_> {
             if !least.is_disturbed() || !has_time {
                 break;
             }
+            let share = percent(least.others_share.unwrap_or_default());
+            progress.note(&format!(
+                "other programs took {share} of the processors' time; this run is made again"
+            ));
             match runner.run(&step.run, stop) {
                 Ending::Measured(next) if next.others_share >= least.others_share => {}
                 // What was measured is not lost.

@@ -7,7 +7,7 @@ use pantile_base::{Timestamp, TupleId};
 use pantile_cc::SimulatedTime;
 
 use crate::engine::catalog;
-use crate::engine::table::IndexInner;
+use crate::engine::index::IndexInner;
 use crate::types::value::Value;
 use crate::{
     Database, IndexDef, Isolation, MediumKind, Options, Range, Table, TableChange, TableDef,

@@ -18,8 +18,9 @@ use smallvec::SmallVec;
 
 use crate::engine::anchor::{Anchor, CleanerLock};
 use crate::engine::core::Core;
+use crate::engine::index::IndexInner;
 use crate::engine::stale::{DueBefore, SHARDS, StaleEntry, Task};
-use crate::engine::table::{IndexInner, PRIMARY, TableInner};
+use crate::engine::table::{PRIMARY, TableInner};
 use crate::types::key::Key;
 
 /// How often the watermark is computed, at most.

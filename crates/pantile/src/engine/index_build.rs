@@ -9,9 +9,10 @@ use smallvec::SmallVec;
 
 use crate::engine::anchor::Anchor;
 use crate::engine::core::Core;
+use crate::engine::index::IndexInner;
 use crate::engine::memory_limit::Adds;
 use crate::engine::stale::StaleEntry;
-use crate::engine::table::{IndexInner, TableInner};
+use crate::engine::table::TableInner;
 use crate::engine::visitor::Visitor;
 use crate::types::error::{Error, Result};
 use crate::types::index_progress::IndexProgress;

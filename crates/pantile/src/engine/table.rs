@@ -1,4 +1,4 @@
-//! Tables and their indexes, as the engine holds them in DRAM.
+//! Tables, as the engine holds them in DRAM, and the handles of them and of their indexes.
 
 use std::sync::{Arc, OnceLock};
 
@@ -6,19 +6,19 @@ use pantile_base::control::{Control, is_removed};
 use pantile_base::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use pantile_base::sync::{Mutex, MutexGuard, RwLock};
 use pantile_base::{Padded, Segments, TableId, Timestamp, TupleId};
-use pantile_index::{Index as Tree, KeyForm, NodeArena};
+use pantile_index::{Index as Tree, KeyForm};
 use pantile_store::{Content, Store};
 
 use crate::engine::anchor::Anchor;
-use crate::engine::counters::Change;
 pub(crate) use crate::engine::image_run::PRIMARY;
 use crate::engine::image_trees::StoredTrees;
+use crate::engine::index::{IndexInner, Indexes};
 use crate::engine::layout_list::LayoutList;
+use crate::engine::row_count::RowCount;
 use crate::types::columns::Columns;
 use crate::types::encoding::Encoded;
 use crate::types::error::{Conflict, Error, Result};
 use crate::types::history::Definition;
-use crate::types::key::{Key, KeyColumn};
 use crate::types::layout::Schema;
 use crate::types::layouts::Layouts;
 use crate::types::schema::{ColumnDef, IndexDef, TableDef};
@@ -151,212 +151,6 @@ impl Index {
     /// The name that it had when this handle was made.
     pub fn name(&self) -> &str {
         &self.name
-    }
-}
-
-/// A secondary index.
-pub(crate) struct IndexInner {
-    name: RwLock<Arc<str>>,
-    pub unique: bool,
-    /// No other index of the table has had it since the database was opened.
-    pub number: u32,
-    /// The ids of the columns of its key.
-    pub columns: Vec<usize>,
-    /// The same as they were when it was made.
-    key_columns: Vec<KeyColumn>,
-    /// Whether entering a key must look for other rows that have it. A key
-    /// that contains the primary key is unique anyway.
-    pub checks_unique: bool,
-    /// Keys are the columns' values, then the tuple id: two versions of
-    /// different tuples may have the same key at different times (T9, T10).
-    tree: OnceLock<Tree>,
-    ready: AtomicBool,
-    /// When it was dropped; MAX if it has not been.
-    dropped_at: AtomicU64,
-}
-
-impl std::fmt::Debug for IndexInner {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("IndexInner").field("name", &self.name()).finish_non_exhaustive()
-    }
-}
-
-impl IndexInner {
-    /// An index whose tree is still to be made.
-    pub fn new(def: &IndexDef, number: u32, schema: &Schema) -> Result<Self> {
-        let columns = schema.key_columns(&def.name, &def.columns)?;
-        let key_columns = columns.iter().map(|id| KeyColumn::new(schema, *id)).collect();
-        let tree = OnceLock::new();
-        let checks_unique = def.unique && !schema.primary_key.iter().all(|c| columns.contains(c));
-        let (ready, dropped_at) = (AtomicBool::new(false), AtomicU64::new(u64::MAX));
-        let (name, unique) = (RwLock::new(def.name.as_str().into()), def.unique);
-        Ok(Self { name, unique, number, columns, key_columns, checks_unique, tree, ready, dropped_at })
-    }
-
-    /// Its name as it is now.
-    pub fn name(&self) -> Arc<str> {
-        Arc::clone(&self.name.read())
-    }
-
-    /// Gives it another name, which the catalog has.
-    pub fn rename(&self, to: &str) {
-        *self.name.write() = to.into();
-    }
-
-    /// Builds the key of a row. Returns false if the row has none in this index:
-    /// some have not that are written after a change of its columns, which comes
-    /// after its drop. Nobody who can still read it sees them, but for their own
-    /// transaction.
-    #[must_use]
-    pub fn set_key(&self, row: &Encoded<'_>, key: &mut Key) -> bool {
-        key.set_indexed(row, &self.key_columns)
-    }
-
-    /// Whether two rows are known to have the same key, or both none, without building it.
-    #[inline]
-    pub fn is_same_key(&self, a: &Encoded<'_>, b: &Encoded<'_>) -> bool {
-        let is_same = |id: &usize| {
-            let column = &a.schema.columns[*id];
-            a.raw(column) == b.raw(column)
-                && a.is_null(column) == b.is_null(column)
-                && a.is_out_of_line(column) == b.is_out_of_line(column)
-        };
-        std::ptr::eq(a.schema, b.schema) && self.columns.iter().all(is_same)
-    }
-
-    /// The columns of its key, by which its entries are in order.
-    pub fn key_columns(&self) -> &[KeyColumn] {
-        &self.key_columns
-    }
-
-    /// Gives it its tree.
-    pub fn set_tree(&self, tree: Tree) {
-        assert!(self.tree.set(tree).is_ok(), "an index gets its tree once");
-    }
-
-    /// Gives it a tree without entries.
-    pub fn set_empty(&self, schema: &Schema, arena: &Arc<NodeArena>) {
-        self.set_tree(Tree::new(Self::keys(schema, &self.columns), arena));
-    }
-
-    /// Its entries. The table is ready.
-    #[inline]
-    pub fn tree(&self) -> &Tree {
-        self.tree.get().expect("the table is ready")
-    }
-
-    /// Its keys: the columns, then the tuple, which is also the value.
-    pub fn keys(schema: &Schema, columns: &[usize]) -> KeyForm {
-        match schema.max_key_bytes(columns).div_ceil(8) {
-            1 => KeyForm::Pairs,
-            words => KeyForm::UpTo(words + 1),
-        }
-    }
-
-    pub fn is_ready(&self) -> bool {
-        self.ready.load(Ordering::SeqCst)
-    }
-
-    pub fn set_ready(&self) {
-        self.ready.store(true, Ordering::Release);
-    }
-
-    /// No scan of it begins any more. `now` is called after that, so that every
-    /// statement that scans it reads below the time that it returns.
-    pub fn drop_at(&self, now: impl FnOnce() -> Timestamp) -> Timestamp {
-        self.ready.store(false, Ordering::SeqCst);
-        let at = now();
-        self.dropped_at.store(at.get(), Ordering::SeqCst);
-        at
-    }
-
-    /// Whether a transaction that began at `ts` maintains it: one that began
-    /// before it was dropped does (I-16).
-    #[inline]
-    pub fn is_of(&self, ts: Timestamp) -> bool {
-        ts.get() < self.dropped_at.load(Ordering::Relaxed)
-            && !(is_removed(Control::DroppedIndexes) && self.is_dropped())
-    }
-
-    pub fn is_dropped(&self) -> bool {
-        self.dropped_at.load(Ordering::Relaxed) != u64::MAX
-    }
-}
-
-/// The list of a table's secondary indexes at one time, with those that were
-/// dropped and still protect a scan.
-pub(crate) type Indexes = Arc<Vec<Arc<IndexInner>>>;
-
-/// A table that has had as many rows counts them in several places.
-const FEW_ROWS: u64 = 1024;
-
-/// How many rows there are, and their bytes. Apart from what readers look at, which
-/// commits that insert and delete would take from their caches; and, once there are many,
-/// those of several slots apart from each other.
-#[repr(align(128))]
-#[derive(Default)]
-pub(crate) struct RowCount {
-    of_few: OneCount,
-    of_many: OnceLock<Box<[Padded<OneCount>; ID_SHARDS]>>,
-}
-
-/// A part of it. One is below zero where more has gone than come.
-#[derive(Default)]
-struct OneCount {
-    rows: AtomicU64,
-    bytes: AtomicU64,
-}
-
-impl OneCount {
-    /// Returns how many rows it counts then.
-    #[inline]
-    fn add(&self, change: Change) -> i64 {
-        if change.live_bytes != 0 {
-            self.bytes.fetch_add(change.live_bytes as u64, Ordering::Relaxed);
-        }
-        let by = change.tuples as u64;
-        if by == 0 { 0 } else { self.rows.fetch_add(by, Ordering::Relaxed).wrapping_add(by) as i64 }
-    }
-}
-
-impl RowCount {
-    /// Notes that there are more. `hint` is the slot of the transaction.
-    #[inline]
-    pub fn change(&self, hint: usize, by: Change) {
-        if let Some(counts) = self.of_many.get() {
-            counts[hint % ID_SHARDS].add(by);
-        } else if self.of_few.add(by) >= FEW_ROWS as i64 {
-            self.of_many.get_or_init(Box::default);
-        }
-    }
-
-    /// How many there are. For a moment a deletion may have been noted before its
-    /// insertion.
-    pub fn get(&self) -> u64 {
-        self.sum(|count| &count.rows)
-    }
-
-    /// Bytes of the rows, with the headers of their contents.
-    pub fn bytes(&self) -> u64 {
-        self.sum(|count| &count.bytes)
-    }
-
-    /// Takes away all that has been counted.
-    pub fn take(&self) -> Change {
-        let take = |of: &AtomicU64| of.swap(0, Ordering::Relaxed) as i64;
-        let mut all = Change::default();
-        self.parts().for_each(|one| all += Change { tuples: take(&one.rows), live_bytes: take(&one.bytes) });
-        all
-    }
-
-    fn parts(&self) -> impl Iterator<Item = &OneCount> {
-        let many = self.of_many.get().into_iter().flat_map(|counts| counts.iter());
-        std::iter::once(&self.of_few).chain(many.map(|count| &**count))
-    }
-
-    fn sum(&self, of: impl Fn(&OneCount) -> &AtomicU64) -> u64 {
-        let parts = self.parts().map(|one| of(one).load(Ordering::Relaxed));
-        (parts.fold(0, u64::wrapping_add) as i64).max(0) as u64
     }
 }
 
@@ -699,8 +493,7 @@ impl TableInner {
 
     pub fn index_entries(&self) -> u64 {
         let indexes = self.indexes();
-        let secondary =
-            indexes.iter().filter(|index| !index.is_dropped()).filter_map(|index| index.tree.get());
+        let secondary = indexes.iter().filter(|index| !index.is_dropped()).filter_map(|index| index.made());
         secondary.chain(self.primary()).map(|tree| tree.len() as u64).sum()
     }
 
@@ -709,12 +502,12 @@ impl TableInner {
         let _of_one_moment = self.index_names.read();
         let layouts = self.layouts();
         let name = |id: &usize| layouts.latest.names[*id].clone();
-        let bytes = |tree: &OnceLock<Tree>| tree.get().map(Tree::bytes);
+        let bytes = |tree: Option<&Tree>| tree.map(Tree::bytes);
         let primary = IndexParts {
             name: "primary".into(),
             columns: layouts.definition.def.primary_key.clone(),
             unique: true,
-            bytes: bytes(&self.primary),
+            bytes: bytes(self.primary()),
         };
         let indexes = self.indexes();
         let ready = indexes.iter().filter(|index| index.is_ready() && !index.is_dropped());
@@ -722,7 +515,7 @@ impl TableInner {
             name: index.name().to_string(),
             columns: index.columns.iter().map(name).collect(),
             unique: index.unique,
-            bytes: bytes(&index.tree),
+            bytes: bytes(index.made()),
         });
         [primary].into_iter().chain(secondary).collect()
     }
@@ -734,7 +527,7 @@ impl TableInner {
 
     pub fn index_bytes(&self) -> u64 {
         let indexes = self.indexes();
-        let trees = indexes.iter().map(|index| &index.tree).chain([&self.primary]);
-        trees.filter_map(OnceLock::get).map(Tree::bytes).sum()
+        let trees = indexes.iter().filter_map(|index| index.made()).chain(self.primary());
+        trees.map(Tree::bytes).sum()
     }
 }

@@ -12,7 +12,8 @@ use pantile_cc::{Grace, Registry, RunningSet};
 use pantile_index::{Index as Tree, NodeArena};
 use pantile_store::{DroppedTable, GivenBack, Holds, Period, StoreError};
 
-use crate::engine::table::{IndexInner, Table, TableInner};
+use crate::engine::index::IndexInner;
+use crate::engine::table::{Table, TableInner};
 use crate::engine::{catalog, pieces};
 use crate::types::error::{Error, Result};
 use crate::types::history::Definition;

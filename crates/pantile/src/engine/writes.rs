@@ -5,7 +5,8 @@ use std::sync::Arc;
 use pantile_base::{Address, Timestamp, TupleId};
 use pantile_index::Finger;
 
-use crate::engine::table::{Indexes, TableInner};
+use crate::engine::index::Indexes;
+use crate::engine::table::TableInner;
 
 /// What a transaction does to a tuple that it has locked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

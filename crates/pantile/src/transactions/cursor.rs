@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use pantile_base::TupleId;
 
-use crate::engine::table::{Index, IndexInner, Table, TableInner};
+use crate::engine::index::IndexInner;
+use crate::engine::table::{Index, Table, TableInner};
 use crate::transactions::hold::Held;
 use crate::transactions::moved::Moved;
 use crate::transactions::read::Seen;

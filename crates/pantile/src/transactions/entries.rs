@@ -9,8 +9,9 @@ use smallvec::SmallVec;
 
 use crate::engine::anchor::{Anchor, Owner};
 use crate::engine::buffers::{Buffers, Undo};
+use crate::engine::index::IndexInner;
 use crate::engine::stale::StaleEntry;
-use crate::engine::table::{IndexInner, PRIMARY, TableInner};
+use crate::engine::table::{PRIMARY, TableInner};
 use crate::engine::writes::{Pending, Write};
 use crate::transactions::fetch::{Keys, TOGETHER};
 use crate::transactions::hold::Held;

@@ -5,7 +5,8 @@ use pantile_index::{Finger, Index as Tree, Scan as Walk};
 use smallvec::SmallVec;
 
 use crate::engine::anchor::Anchor;
-use crate::engine::table::{Index, IndexInner, Table, TableInner};
+use crate::engine::index::IndexInner;
+use crate::engine::table::{Index, Table, TableInner};
 use crate::transactions::read::{key_word, set_point_key};
 use crate::transactions::steps::{tree_of, walk};
 use crate::transactions::transaction::Transaction;

@@ -3,8 +3,9 @@
 use pantile_base::Timestamp;
 use smallvec::SmallVec;
 
+use crate::engine::index::IndexInner;
 use crate::engine::memory_limit::Adds;
-use crate::engine::table::{Index, IndexInner, Table};
+use crate::engine::table::{Index, Table};
 use crate::transactions::fetch::{Keys, TOGETHER};
 use crate::transactions::hold::Which;
 use crate::transactions::row_edit::RowEdit;

@@ -11,7 +11,8 @@ use pantile_base::{TableId, Timestamp, TupleId};
 use pantile_cc::{Access, Committing, ConcurrencyControl, Item, Read, Reads, Refusal, Txn};
 
 use crate::engine::anchor::{Anchor, Owner};
-use crate::engine::table::{IndexInner, PRIMARY, TableInner};
+use crate::engine::index::IndexInner;
+use crate::engine::table::{PRIMARY, TableInner};
 use crate::engine::under_protocol::UnderProtocol;
 use crate::transactions::read::Seen;
 use crate::transactions::transaction::Transaction;

@@ -2,7 +2,8 @@
 
 use std::ops::Bound;
 
-use crate::engine::table::{Index, IndexInner, Table, TableInner};
+use crate::engine::index::IndexInner;
+use crate::engine::table::{Index, Table, TableInner};
 use crate::transactions::steps::{Steps, WHOLE_BATCH, tree_of, walk};
 use crate::transactions::transaction::Transaction;
 use crate::types::error::Result;

@@ -9,8 +9,9 @@ use pantile_index::{Batch, Direction, Index as Tree, Scan as Walk};
 use smallvec::SmallVec;
 use twox_hash::XxHash3_64;
 
+use crate::engine::index::IndexInner;
 use crate::engine::read_set::RangeNote;
-use crate::engine::table::{IndexInner, PRIMARY, TableInner};
+use crate::engine::table::{PRIMARY, TableInner};
 use crate::transactions::read::Seen;
 use crate::transactions::transaction::Transaction;
 use crate::types::encoding::Encoded;

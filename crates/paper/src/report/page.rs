@@ -64,7 +64,7 @@ fn overview(about: &About, entries: &[Entry]) -> Markup {
             dd {
                 (about.made) " in " (humantime::format_duration(elapsed).to_string())
                 @if about.reused > 0 { ", and " (about.reused) " from before" }
-                @if about.repeated > 0 { "; " (about.repeated) " more were made again because other programs had disturbed them" }
+                @if about.repeated > 0 { "; " (about.repeated) " more were attempts that other programs disturbed" }
             }
         }
     }
