@@ -89,9 +89,9 @@ impl CpuTime {
 }
 
 /// How much of the machine was taken up to a moment, and how much of it by this
-/// process and the children that it has waited for.
+/// process.
 #[derive(Clone, Copy, Debug)]
-pub struct Others {
+struct Others {
     at: Instant,
     machine: Busy,
     ours: f64,
@@ -107,17 +107,16 @@ struct Busy {
 
 impl Others {
     /// Up to now, if the system tells.
-    pub fn watch() -> Option<Self> {
+    fn watch() -> Option<Self> {
         let ticks = sysconf(SysconfVar::CLK_TCK).ok()??;
         let machine = busy(&fs::read_to_string("/proc/stat").ok()?, ticks as f64)?;
-        let ours = [UsageWho::RUSAGE_SELF, UsageWho::RUSAGE_CHILDREN].map(times);
-        let ours = ours.iter().map(|(user, system)| user + system).sum();
-        Some(Self { at: Instant::now(), machine, ours })
+        let (user, system) = times(UsageWho::RUSAGE_SELF);
+        Some(Self { at: Instant::now(), machine, ours: user + system })
     }
 
     /// The share of all processors' time that other programs, or other machines on
     /// the same processors, took since an `earlier` moment.
-    pub fn share_since(&self, earlier: &Self) -> f64 {
+    fn share_since(&self, earlier: &Self) -> f64 {
         let all = (self.at - earlier.at).as_secs_f64() * self.machine.processors;
         let busy = self.machine.seconds - earlier.machine.seconds;
         let others = busy - (self.ours - earlier.ours);

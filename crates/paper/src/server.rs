@@ -9,8 +9,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use pantile_bench::cpu::Others;
-
 use crate::measurement::{KindSummary, Measurement, Second};
 use crate::spec::RunSpec;
 
@@ -46,7 +44,6 @@ pub fn script() -> Result<PathBuf, String> {
 pub fn run(run: &RunSpec, stop: &AtomicBool) -> Result<Option<Measurement>, String> {
     let mut command = Command::new(script()?);
     command.args(run.key().split_whitespace().skip(1));
-    let began = Others::watch();
     let output = call(&mut command, stop).map_err(|error| format!("{SCRIPT} cannot be called: {error}"))?;
     if stop.load(Ordering::Relaxed) {
         return Ok(None);
@@ -57,8 +54,7 @@ pub fn run(run: &RunSpec, stop: &AtomicBool) -> Result<Option<Measurement>, Stri
         let last = complaints.lines().rfind(|line| !line.trim().is_empty());
         return Err(last.unwrap_or("the script says no reason").to_owned());
     }
-    let others_share = began.zip(Others::watch()).map(|(began, ended)| ended.share_since(&began));
-    let measurement = understand(&told).map(|told| Measurement { others_share, ..told });
+    let measurement = understand(&told);
     measurement.map(Some).ok_or_else(|| format!("{SCRIPT} has not said what it measured"))
 }
 
@@ -94,6 +90,7 @@ fn understand(told: &str) -> Option<Measurement> {
     let mut measurement = Measurement {
         txn_per_s: transactions / seconds,
         transactions: transactions as u64,
+        others_share: first("others"),
         ..Measurement::default()
     };
     for (name, numbers) in &lines {
@@ -122,10 +119,11 @@ mod tests {
 
     #[test]
     fn what_the_script_prints_is_understood() {
-        let told = "seconds 2.5\ntransactions 500\nretries 3\nnew_order 200 400000\ndelivery 0 0\n\
+        let told = "seconds 2.5\ntransactions 500\nothers 0.125\nretries 3\nnew_order 200 400000\ndelivery 0 0\n\
                     second 1.01 190 4000000 9000\nsecond 1.00 210 6000000 9500\n";
         let measurement = understand(told).unwrap();
         assert_eq!((measurement.txn_per_s, measurement.transactions), (200.0, 500));
+        assert_eq!(measurement.others_share, Some(0.125));
         let kinds: Vec<_> =
             measurement.kinds.iter().map(|(name, kind)| (&**name, kind.per_s, kind.mean)).collect();
         assert_eq!(kinds, [("delivery", 0.0, 0.0), ("new_order", 80.0, 2000.0)]);
