@@ -771,7 +771,8 @@ void pantile_table_free(struct pantile_table *table);
 // Drops a table with its rows and indexes.
 int pantile_drop_table(struct pantile_db *db, const char *name);
 
-// Waits until all that others can see by now is durable: what was published, too.
+// Waits until all that others can see by now is durable: what was published, too, and all commits with
+// `PANTILE_DURABILITY_NONE`.
 int pantile_sync(struct pantile_db *db);
 
 // The names of all tables, in order. Freed by `pantile_names_free`.

@@ -197,7 +197,8 @@ pub extern "C" fn pantile_drop_table(db: *mut pantile_db, name: *const c_char) -
     })
 }
 
-/// Waits until all that others can see by now is durable: what was published, too.
+/// Waits until all that others can see by now is durable: what was published, too, and all commits with
+/// `PANTILE_DURABILITY_NONE`.
 #[unsafe(no_mangle)]
 pub extern "C" fn pantile_sync(db: *mut pantile_db) -> c_int {
     call(|| {

@@ -75,3 +75,37 @@ fn who_may_use_a_table() {
     assert!(uses(&set, 51, 204) && uses(&set, 206, 399), "one uses what is newer than itself");
     assert!(!uses(&set, 10, 49), "it began later");
 }
+
+/// By trying all timestamps at which a transaction may read.
+#[test]
+fn blocks_are_judged_by_the_timestamp() {
+    let raw = Timestamp::from_raw;
+    for (points, open_from, horizon) in [
+        (&[][..], u64::MAX, 20),
+        (&[5], u64::MAX, 20),
+        (&[5, 11, 12], u64::MAX, 20),
+        (&[5, 11], 15, 20),
+        (&[], 9, 20),
+        (&[20], 20, 20),
+    ] {
+        let set = RunningSet {
+            points: points.iter().map(|&point| raw(point)).collect(),
+            began: SmallVec::new(),
+            open_from: raw(open_from),
+            newer_from: Timestamp::MAX,
+            horizon: raw(horizon),
+        };
+        let may_read = |at: u64| points.contains(&at) || at >= open_from || at >= horizon;
+        for min in 0..25 {
+            for max in min..25 {
+                let expected = match (0..=max).filter(|&at| may_read(at)).max() {
+                    None => Sight::Obsolete,
+                    Some(last) if last < min => Sight::Bypassed,
+                    Some(_) => Sight::InUse,
+                };
+                let found = set.sight(raw(min), raw(max));
+                assert_eq!(found, expected, "{min} to {max} beside {points:?}, {open_from}, {horizon}");
+            }
+        }
+    }
+}

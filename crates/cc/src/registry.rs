@@ -569,8 +569,9 @@ impl Registry {
     /// Ends the transaction, after its last publication.
     pub fn release(&self, slot: Slot) {
         let state = &self.slots[slot.index()];
-        state.appending.store(IDLE, Ordering::Release);
+        // A transaction that has published is never seen as one that has not begun to commit.
         state.pending.store(u64::MAX, Ordering::Release);
+        state.appending.store(IDLE, Ordering::Release);
         state.active.store(FREE, Ordering::Release);
         self.wake(slot);
         // After the fence of `wake`.

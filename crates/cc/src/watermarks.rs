@@ -163,6 +163,11 @@ impl Registry {
     /// committing at `ts` or later, are over; `None` before that, and if a transaction is just
     /// beginning. `ts` must be in the past.
     ///
+    /// None of those listed has published. Otherwise one that has read from it could have
+    /// ended and not be listed: where only what is decided counts, after a power failure under
+    /// relaxed durability, it would stay without what it had read. So the answer is `None` also while one of them
+    /// commits.
+    ///
     /// All of them write at the timestamp at which they began, at the one at which they were prepared,
     /// or at one that they will draw above the present, as late writers do. All other transactions at or
     /// below `ts` have ended.
@@ -172,9 +177,10 @@ impl Registry {
             return None;
         }
         fence(Ordering::SeqCst);
-        let mut undecided = Vec::new();
+        let (mut undecided, mut listed) = (Vec::new(), Vec::new());
         for state in self.slots_used() {
-            match state.active.load(Ordering::SeqCst) {
+            let active = state.active.load(Ordering::SeqCst);
+            match active {
                 FREE | ENTERING_SAFELY => continue,
                 ENTERING => return None,
                 _ => {}
@@ -182,9 +188,18 @@ impl Registry {
             let pending = Timestamp::from_raw(state.pending.load(Ordering::SeqCst));
             if pending <= ts {
                 undecided.push(pending);
+                listed.push((state, active, pending));
             }
         }
-        Some(undecided)
+        // Again: one of the first may have published, and one of the last have read from it and ended, before it
+        // was its turn.
+        let has_not_published = |(state, active, pending): &(&SlotState, u64, Timestamp)| {
+            // In this order: `release` changes `appending` after `pending` and before `active`.
+            !state.may_have_appended()
+                && state.pending.load(Ordering::SeqCst) == pending.get()
+                && state.active.load(Ordering::SeqCst) == *active
+        };
+        listed.iter().all(has_not_published).then_some(undecided)
     }
 
     /// The transactions that are committing or copying now. Other transactions

@@ -225,6 +225,35 @@ fn a_watermark_stays_below_every_running_transaction() {
     }
 }
 
+/// A record does not list a transaction that others may have read from already.
+#[test]
+fn what_has_published_is_not_undecided() {
+    for source in SOURCES {
+        let registry = registry(source);
+        let (idle, idle_ts) = registry.begin(Begin::WriterAtBegin).expect("a slot");
+        let (slot, ts) = registry.begin(Begin::WriterAtBegin).expect("a slot");
+        let (later, at) = registry.begin(Begin::WriterAtBegin).expect("a slot");
+        registry.release(later);
+        registry.await_passed(at);
+        let commits = registry.commits_under_way();
+        let listed = || {
+            let mut listed = registry.undecided(at, &commits)?;
+            listed.sort_unstable();
+            Some(listed)
+        };
+        let both = Some(vec![idle_ts, ts]);
+        assert_eq!(listed(), both, "{source:?}");
+        registry.set_committing(slot);
+        assert_eq!(listed(), None, "{source:?}: it may have published");
+        registry.set_idle(slot);
+        assert_eq!(listed(), both, "{source:?}");
+        registry.set_committing(slot);
+        registry.release(slot);
+        assert_eq!(listed(), Some(vec![idle_ts]), "{source:?}");
+        registry.release(idle);
+    }
+}
+
 #[test]
 fn watermarks_and_safe_snapshots_hold_under_load() {
     for source in SOURCES {

@@ -90,11 +90,11 @@ impl Directory {
     fn over(path: &Path, data: Arc<DataFile>, lock: Lock, made: Made) -> Result<Self, MediumError> {
         let looked_at = whole_pieces(&data).and_then(|len| {
             let name = fs::canonicalize(path).map_err(|error| MediumError::at("look at", path, error))?;
-            // Another opener may have made it and been killed before it could do this.
+            // Another opener may have made it, and directories above it, and been killed before it could do this.
             if len == 0 {
                 sync_directory(&name)?;
                 // Of another file system, perhaps, or of one that cannot be written to.
-                let _ = name.parent().map(sync_path);
+                name.ancestors().skip(1).for_each(|above| _ = sync_path(above));
             }
             catch_up(&data, len, &name.join(UNSYNCED))?;
             Ok((len, Arc::new(Place::of(&data, name.join(DATA_FILE)))))

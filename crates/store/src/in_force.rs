@@ -147,6 +147,12 @@ impl Store {
         self.dormant.store(true, Ordering::Release);
     }
 
+    /// Whether commits do not wait for the device, so that a power failure takes what the record in force does
+    /// not cover.
+    pub fn is_relaxed(&self) -> bool {
+        self.options.relaxed
+    }
+
     /// Whether nothing has been written since the store was opened, and it had been
     /// closed before.
     pub fn is_unchanged(&self) -> bool {

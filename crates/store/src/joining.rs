@@ -81,15 +81,19 @@ impl Store {
         block.tile.replace_link(slot, None);
         // Older links may lead to what is no longer there.
         while let Some(link) = next.filter(|_| oldest < end) {
+            next = self.take_older(link, end);
             end = link.begin_ts;
-            next = self.take_older(link);
         }
     }
 
     /// Removes the link of the version that `link` leads to, and returns it. The version's block may be released
-    /// meanwhile, and used again.
-    fn take_older(&self, link: Link) -> Option<Link> {
+    /// meanwhile, and used again. `newer` is the `begin_ts` of the version that had `link`.
+    fn take_older(&self, link: Link, newer: Timestamp) -> Option<Link> {
         loop {
+            // A link that is kept keeps the number of its generation from being used again.
+            if self.place_now(link).is_some_and(|(block, _)| self.is_namesake(block, link, newer)) {
+                return None;
+            }
             if let Some(passed) = self.released(link)? {
                 self.kept.pass(passed);
                 return self.kept.link(passed);

@@ -387,10 +387,10 @@ impl Store {
 
     /// The link from the version that `link` leads to, whose block may have
     /// been released, to the version before it. The caller must have begun
-    /// before the version.
+    /// before the version. `newer` is the `begin_ts` of the version that has `link`.
     #[inline]
-    pub fn older(&self, link: Link) -> Option<Link> {
-        let now = self.place_now(link);
+    pub fn older(&self, link: Link, newer: Timestamp) -> Option<Link> {
+        let now = self.place_now(link).filter(|(block, _)| !self.is_namesake(block, link, newer));
         // The shape is that of the version's generation if that has not ended
         // after the link was read.
         if let Some((block, place)) = now
@@ -408,31 +408,41 @@ impl Store {
         }
     }
 
+    /// Whether a block is in a later generation than the one that `link` names, but
+    /// with its number: after 65,536 generations they come round again (I-13). The
+    /// block of the version was opened, with rare exceptions, before the `newer` one began,
+    /// which found it there. A later generation is opened after that.
+    #[inline]
+    pub(crate) fn is_namesake(&self, block: &Block, link: Link, newer: Timestamp) -> bool {
+        block.generation() == link.generation && block.opened_at() > newer.get() && !self.is_there(link)
+    }
+
+    /// Whether the version that `link` leads to lies in its place.
+    #[cold]
+    fn is_there(&self, link: Link) -> bool {
+        self.is_place(link.address) && self.content_header(link.address).timestamp() == link.begin_ts
+    }
+
     /// The number of versions that can be reached, over links that still exist,
     /// from the one at `newest`, which an anchor has just named. Unlike a
     /// transaction, this walk continues to versions that no transaction sees,
     /// and must not rely on their state.
     pub fn chain_length(&self, newest: Address) -> u64 {
-        let mut length = 1;
+        let (mut length, mut newer) = (1, self.content_header(newest).timestamp());
         let mut next = self.link(newest);
         while let Some(link) = next {
-            if self.has_gone(link) {
+            // The slot may have been rewritten.
+            if self.options.reuse.is_some() && !self.is_there(link) {
                 break;
             }
             length += 1;
-            next = self.older(link);
+            next = self.older(link, newer);
+            newer = link.begin_ts;
             // The link of a slot that has been rewritten does not lead back in
             // time.
-            next = next.filter(|older| older.begin_ts < link.begin_ts);
+            next = next.filter(|older| older.begin_ts < newer);
         }
         length
-    }
-
-    /// Whether the slot that a link leads to has been rewritten.
-    fn has_gone(&self, link: Link) -> bool {
-        let is_there =
-            || self.is_place(link.address) && self.content_header(link.address).timestamp() == link.begin_ts;
-        self.options.reuse.is_some() && !is_there()
     }
 
     /// Whether the chunk is divided so that a content can lie there.

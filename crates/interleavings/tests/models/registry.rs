@@ -45,6 +45,7 @@ pub const MODELS: &[Model] = &[
         scale: 8,
         run: prepared_writers_against_records,
     },
+    Model { name: "readers_against_records", rounds: 4_000, scale: 8, run: readers_against_records },
     Model { name: "circles_have_one_victim", rounds: 2_000, scale: 8, run: circles_have_one_victim },
     Model { name: "ended_waiters_are_woken", rounds: 2_000, scale: 8, run: ended_waiters_are_woken },
     Model { name: "newer_tables_against_drops", rounds: 4_000, scale: 8, run: newer_tables_against_drops },
@@ -415,6 +416,54 @@ fn prepared_writers_against_records() {
                 published || undecided.contains(&ts),
                 "a record of {at:?} lists {undecided:?}, not {ts:?}"
             );
+        }
+    });
+}
+
+/// No state record lists a transaction as undecided from which one has read that has ended by then.
+///
+/// Found by a reader: the list had transactions that had published and not ended yet.
+fn readers_against_records() {
+    let registry = registry();
+    let [writer, reader] = [0; 2].map(|_| registry.begin(Begin::WriterAtBegin).expect("a slot"));
+    let (is_published, has_read) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    explore(|| {
+        let writing = {
+            let (registry, is_published) = (Arc::clone(&registry), Arc::clone(&is_published));
+            thread::spawn(move || {
+                registry.set_committing(writer.0);
+                is_published.store(true, Ordering::SeqCst);
+                hint::spin_loop();
+                registry.release(writer.0);
+            })
+        };
+        let reading = {
+            let registry = Arc::clone(&registry);
+            let (is_published, has_read) = (Arc::clone(&is_published), Arc::clone(&has_read));
+            thread::spawn(move || {
+                registry.set_committing(reader.0);
+                has_read.store(is_published.load(Ordering::SeqCst), Ordering::SeqCst);
+                registry.release(reader.0);
+            })
+        };
+        let mut records = Vec::new();
+        for _ in 0..3 {
+            let at = registry.now();
+            let commits = registry.commits_under_way();
+            records.extend(registry.undecided(at, &commits));
+            hint::spin_loop();
+        }
+        writing.join().expect("no panic");
+        reading.join().expect("no panic");
+        if has_read.load(Ordering::SeqCst) {
+            for undecided in records {
+                let is_half = undecided.contains(&writer.1) && !undecided.contains(&reader.1);
+                assert!(
+                    !is_half,
+                    "{undecided:?} lists {:?}, and not what has read from it, {:?}",
+                    writer.1, reader.1
+                );
+            }
         }
     });
 }

@@ -14,7 +14,6 @@ use crate::api::all_prepared::AllPrepared;
 use crate::api::{opening, reading};
 use crate::engine::alarm::Due;
 use crate::engine::core::Core;
-use crate::engine::failure::from_medium;
 use crate::engine::reader_processes::ReaderProcesses;
 use crate::engine::seats::Seats;
 use crate::engine::syncer::LastCommits;
@@ -284,8 +283,10 @@ impl Database {
         }
     }
 
-    /// Waits until everything that is visible now is durable, [published](Transaction::publish)
-    /// commits included.
+    /// Waits until everything that is visible now is durable: also what was
+    /// [published](Transaction::publish), and with [`Durability::None`](crate::Durability::None) all commits. There it
+    /// waits for commits that are under way, takes some milliseconds, and is the way to make
+    /// what has been loaded survive a power failure.
     ///
     /// # Errors
     /// [`Error::Closed`], [`Error::MediumFailed`].
@@ -303,7 +304,7 @@ impl Database {
     /// ```
     pub fn sync(&self) -> Result<()> {
         self.core.check_open()?;
-        self.core.store.medium().fence().map_err(from_medium)
+        self.core.sync()
     }
 
     /// A table by name.

@@ -246,7 +246,7 @@ impl Database {
         // Rows of the new layout may have values out of line.
         pieces.into_iter().for_each(|pieces| core.tables.add(pieces));
         inner.change_layouts(layouts.made_at(at));
-        Ok(core.tables.renamed(&old, inner, at))
+        Ok(core.tables.renamed(&old, inner, || core.registry.after_all()))
     }
 
     /// Creates a secondary index of a table, which may have rows and be in use.

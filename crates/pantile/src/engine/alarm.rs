@@ -70,7 +70,7 @@ impl Alarm {
         }
     }
 
-    /// A transaction has ended.
+    /// A transaction has ended, or has given up what it could read.
     #[inline]
     pub fn ended(&self) {
         if self.asleep.load(Ordering::Relaxed) >= UNTIL_AN_END {

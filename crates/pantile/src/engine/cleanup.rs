@@ -445,8 +445,8 @@ impl Core {
             if running.may_see(link.begin_ts, end) {
                 older.needed.push(link.address);
             }
+            next = self.store.older(link, end);
             end = link.begin_ts;
-            next = self.store.older(link);
         }
         true
     }

@@ -15,7 +15,7 @@ use pantile_base::Timestamp;
 use pantile_base::sync::atomic::{AtomicBool, Ordering};
 use pantile_base::sync::{Mutex, thread};
 use pantile_cc::{Begin, Registry};
-use pantile_media::{Identity, MediumExt};
+use pantile_media::Identity;
 use pantile_store::Beside;
 
 use crate::engine::core::Core;
@@ -225,17 +225,11 @@ impl Core {
         let (timestamp, is_current) = self.settled()?;
         // Contents at or below the timestamp have been written by now.
         let opened_by = self.after_now();
-        let began = self.registry.clock().elapsed();
-        while self.store.durable_watermark() < opened_by {
-            if self.store.medium().is_failed() || self.registry.clock().elapsed() >= began + PATIENCE {
-                return Err(Error::Closed);
-            }
-            let (permit, _) = self.enter(Begin::LateWriter)?;
-            self.advance_state(&permit);
-            self.leave(permit);
-            self.registry.clock().sleep(Duration::from_millis(1));
+        let until = self.registry.clock().elapsed() + PATIENCE;
+        match self.await_record(opened_by, Some(until))? {
+            true => Ok(Decided { timestamp, is_current, opened_by }),
+            false => Err(Error::Closed),
         }
-        Ok(Decided { timestamp, is_current, opened_by })
     }
 
     /// A safe snapshot, and whether it shows all that was acknowledged before the call. It waits a moment for

@@ -254,15 +254,15 @@ impl Tables {
         }
     }
 
-    /// Makes a table known as what it has become, at this time. Returns a handle of
-    /// that.
-    pub fn renamed(&self, old: &str, table: &Arc<TableInner>, at: Timestamp) -> Table {
+    /// Makes a table known as what it has become. Returns a handle of that.
+    pub fn renamed(&self, old: &str, table: &Arc<TableInner>, now: impl FnOnce() -> Timestamp) -> Table {
         let handle = Table::of(Arc::clone(table));
         let mut tables = self.by_name.write();
         tables.remove(old);
         tables.insert(table.name(), handle.clone());
         if table.name() != old {
-            self.left_names.lock().push(LeftName { name: old.to_owned(), table: table.id, at });
+            // A transaction that begins after this time does not find the table by its old name.
+            self.left_names.lock().push(LeftName { name: old.to_owned(), table: table.id, at: now() });
         }
         handle
     }

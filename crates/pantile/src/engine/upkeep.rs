@@ -4,7 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pantile_cc::{Clock, Open};
+use pantile_base::Timestamp;
+use pantile_cc::{Begin, Clock, Open};
 use pantile_media::MediumExt;
 use pantile_reclaim::Debt;
 
@@ -13,6 +14,7 @@ use crate::engine::cleanup::{self, Waiting};
 use crate::engine::core::Core;
 use crate::engine::counters::Change;
 use crate::engine::entering::Entered;
+use crate::engine::failure::from_medium;
 use crate::engine::gate::Permit;
 use crate::engine::reader_processes::LOOK;
 use crate::engine::state_records::StateRecords;
@@ -196,6 +198,35 @@ impl Core {
         if self.state_records.advance(&self.store, &self.registry) {
             self.release_after_record(permit);
         }
+    }
+
+    /// Waits until all that is visible now is durable. Where commits do not wait for the
+    /// device, this takes a state record: after a power failure, only what the last one covers is there.
+    pub fn sync(&self) -> Result<()> {
+        if self.store.is_relaxed() && !self.store.is_unchanged() {
+            let all = self.registry.after_all();
+            self.registry.await_passed(all);
+            self.await_record(all, None)?;
+        }
+        self.store.medium().fence().map_err(from_medium)
+    }
+
+    /// Waits until a state record covers this time; until then commits that are under way may have
+    /// to end. Returns whether one does, `until` a moment of the clock.
+    pub fn await_record(&self, time: Timestamp, until: Option<Duration>) -> Result<bool> {
+        while self.store.durable_watermark() < time {
+            let is_late = until.is_some_and(|until| self.registry.clock().elapsed() >= until);
+            if is_late || self.store.medium().is_failed() {
+                return Ok(false);
+            }
+            let (permit, _) = self.enter(Begin::LateWriter)?;
+            self.catch_up_state(&permit);
+            self.leave(permit);
+            if self.store.durable_watermark() < time {
+                self.registry.clock().sleep(Duration::from_millis(1));
+            }
+        }
+        Ok(true)
     }
 
     /// The same, after another thread that is at it, in two steps: a sample and its record.

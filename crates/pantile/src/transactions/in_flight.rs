@@ -33,7 +33,7 @@ enum How {
     Left(Arc<Landing>),
     /// There is no syncer.
     Kept(Box<(Transaction, Published)>),
-    /// A poll has told so, and what has failed, if that did.
+    /// It has ended, and what has failed, if that did.
     Over(Option<String>),
 }
 
@@ -83,6 +83,8 @@ impl InFlight {
         let core = Seat::clone(&txn.core);
         let how = match core.syncer.has_thread(&core.options) {
             true => How::Left(leave(&core.syncer, txn, published)),
+            // Nothing is to be awaited, and `Database::sync` waits for what has not ended.
+            false if published.point().is_none() => How::Over(failed(land((txn, published)))),
             false => How::Kept(Box::new((txn, published))),
         };
         Self { timestamp, how }
@@ -148,6 +150,15 @@ impl Drop for InFlight {
             // Nobody wants to know.
             let _ = land(*kept);
         }
+    }
+}
+
+/// What has failed, if that did.
+fn failed(outcome: Result<Timestamp>) -> Option<String> {
+    match outcome {
+        Ok(_) => None,
+        Err(Error::MediumFailed { cause }) => Some(cause),
+        Err(other) => Some(other.to_string()),
     }
 }
 

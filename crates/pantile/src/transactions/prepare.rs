@@ -185,6 +185,7 @@ impl Transaction {
         self.core.note_prepared(self.slot, self.id())?;
         self.core.registry.set_prepared(self.slot);
         self.core.registry.reads_no_more(self.slot);
+        self.core.alarm.ended();
         self.leave_stage();
         self.stop = None;
         Ok(())
@@ -231,6 +232,7 @@ impl Transaction {
     pub(crate) fn stay_broken(&mut self) -> Result<()> {
         self.core.registry.withdraw_commit(self.slot);
         self.core.registry.reads_no_more(self.slot);
+        self.core.alarm.ended();
         self.core.registry.set_prepared(self.slot);
         self.leave_stage();
         self.core.note_prepared(self.slot, self.id())

@@ -596,8 +596,17 @@ impl Transaction {
     /// `walked` is called for each on the way.
     fn older_link(&self, newest: Address, at: Timestamp, walked: impl Fn()) -> Option<Link> {
         let store = &self.core.store;
-        let mut links = std::iter::successors(store.link(newest), |link| store.older(*link));
-        links.by_ref().inspect(|_| walked()).find(|link| link.begin_ts <= at)
+        let mut newer = store.content_header(newest).timestamp();
+        let mut next = store.link(newest);
+        while let Some(link) = next {
+            walked();
+            if link.begin_ts <= at {
+                return Some(link);
+            }
+            next = store.older(link, newer);
+            newer = link.begin_ts;
+        }
+        None
     }
 }
 

@@ -71,10 +71,12 @@ impl Transaction {
             if self.is_reading.replace(false) {
                 self.statements += 1;
                 self.core.registry.read_nothing_for_now(self.slot);
+                self.core.alarm.ended();
             }
         } else if std::mem::take(&mut self.reads_wider) {
             self.statements += 1;
             self.core.registry.read_at(self.slot, self.ts);
+            self.core.alarm.ended();
         }
     }
 

@@ -5,9 +5,10 @@
 //! store.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::sync::{Arc, Mutex};
 
-use pantile::{Medium, Timestamp};
+use pantile::{CheckOptions, Durability, Medium, Options, TableDef, Timestamp, Type, inspect};
 use pantile_base::{TableId, TupleId};
 use pantile_store::{ContentFlags, NewContent, Scan, Store, StoreError, StoreOptions, Urgency};
 use pantile_testkit::cut::{Broken, CutKind, CutMedium, Image, Keep};
@@ -50,6 +51,41 @@ fn append(store: &Store, n: u64) {
         row,
     });
     store.append(0, Urgency::Write, new, || ts, &mut Vec::new()).and_then(|a| a.persist()).expect("append");
+}
+
+/// After a power failure there is what the last state record covers. A sync makes one that covers all that was visible.
+#[test]
+fn what_was_visible_when_a_sync_began_is_covered_by_a_record() {
+    for has_worker in [false, true] {
+        let place = tempfile::tempdir().expect("a directory");
+        let options = Options::new().durability(Durability::None).worker(has_worker);
+        let db = options.open(place.path()).expect("open");
+        let def = TableDef::new("t").column("id", Type::U64).primary_key(["id"]);
+        let table = db.create_table(def).expect("create");
+        // One that writes and does not end is in nobody's way.
+        let mut open = db.begin().expect("begin");
+        open.insert(&table, &[1000u64.into()]).expect("insert");
+        for round in 0..5u64 {
+            let mut txn = db.begin().expect("begin");
+            txn.insert(&table, &[(2 * round).into()]).expect("insert");
+            let committed = txn.commit().expect("committed");
+            let mut txn = db.begin().expect("begin");
+            txn.insert(&table, &[(2 * round + 1).into()]).expect("insert");
+            let left = txn.publish().expect("published");
+            db.sync().expect("synced");
+            let copy = tempfile::tempdir().expect("a directory");
+            let (from, to) = (place.path().join("pantile.data"), copy.path().join("pantile.data"));
+            fs::copy(from, to).expect("copied");
+            let found = inspect(copy.path(), &CheckOptions::new()).expect("inspected");
+            let record = found.records.iter().find(|record| record.is_used).expect("a record");
+            for ts in [committed, left.timestamp()] {
+                assert!(record.durable_watermark >= ts.get(), "{ts:?} in round {round}: {record:?}");
+                assert!(!record.undecided.contains(&ts.get()), "{ts:?} in round {round}: {record:?}");
+            }
+            left.wait().expect("no failure");
+        }
+        open.rollback();
+    }
 }
 
 #[test]

@@ -481,11 +481,64 @@ fn a_life_whose_tile_is_kept_is_not_used_up_twice() {
     assert_eq!(store.kept_tiles(), 0);
 }
 
+/// The number of generations of a block after which its number comes round again.
+const GENERATIONS: u64 = 1 << 16;
+
+/// A reader from before a version walks past it. The version's block had no links, so that nothing is kept of it,
+/// and is in a generation of the same number again.
+#[test]
+fn a_generation_whose_number_comes_again_is_another_one() {
+    let medium = memory(8);
+    let (store, _) = open(&medium);
+    let mut at = 1000;
+    let mut release = |block: BlockRef, addresses: &[Address]| {
+        at += 10;
+        addresses.iter().for_each(|address| _ = store.supersede(*address, ts(at)));
+        record(&store, at + 1);
+        assert!(store.freeze(block).expect("freeze"));
+        let keep = KeepLinks { until: ts(at), instead: None, joins: true, moved: &[] };
+        let tile = store.release(block, None, Some(keep)).expect("no failure").expect("released");
+        drop(tile);
+        store.medium().fence().expect("fence");
+        store.free(block, ts(at + 2));
+        at
+    };
+    let (first_block, first) = block_of(&store, A, 1001);
+    // Another table's, so that it is no matter which block is used when.
+    let (_, newest) = block_of(&store, B, 1002);
+    newest.iter().zip(&first).for_each(|(newest, first)| store.set_link(*newest, *first, ts(1001)));
+    let links: Vec<_> = newest.iter().map(|address| store.link(*address).expect("a link")).collect();
+    let mut now = release(first_block, &first);
+    for n in 1..=GENERATIONS {
+        let (block, addresses) = block_of(&store, A, now + 3);
+        assert_eq!(addresses, first, "the same block");
+        if n < GENERATIONS {
+            now = release(block, &addresses);
+            continue;
+        }
+        // Its versions have links.
+        let (_, others) = block_of(&store, B, 1003);
+        addresses.iter().zip(&others).for_each(|(address, other)| store.set_link(*address, *other, ts(900)));
+        for (link, address) in links.iter().zip(&addresses) {
+            assert_eq!((link.address, store.older(*link, ts(1002))), (*address, None));
+        }
+        newest.iter().for_each(|address| store.forget_chain(*address, ts(1)));
+        assert!(addresses.iter().all(|address| store.link(*address).is_some()), "they stay");
+    }
+}
+
 /// The version of each tuple that a walk from the newest one comes to at the
 /// end.
 fn walked(store: &Store, newest: &[Address]) -> Vec<Option<Address>> {
     let last = |address: &Address| {
-        std::iter::successors(store.link(*address), |link| store.older(*link)).last().map(|link| link.address)
+        let (mut newer, mut next) = (store.content(*address).timestamp(), store.link(*address));
+        let mut last = None;
+        while let Some(link) = next {
+            last = Some(link.address);
+            next = store.older(link, newer);
+            newer = link.begin_ts;
+        }
+        last
     };
     newest.iter().map(last).collect()
 }

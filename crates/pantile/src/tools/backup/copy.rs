@@ -141,8 +141,12 @@ pub(super) fn open_part(part: &Path, of: Lineage, held: &mut Held) -> Result<(St
             held.join(found);
             return Ok((store, earlier));
         }
-        Ok(_)
-        | Err(StoreError::Medium(MediumError::Truncated { .. }))
+        Ok(other) => {
+            // Some systems remove no file that is mapped.
+            drop(other);
+            remove_part(part)?;
+        }
+        Err(StoreError::Medium(MediumError::Truncated { .. }))
         | Err(StoreError::Foreign(_))
         | Err(StoreError::Version(_))
         | Err(StoreError::Damaged { .. }) => remove_part(part)?,

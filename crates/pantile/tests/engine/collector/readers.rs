@@ -1,7 +1,13 @@
 //! T6: rows that a transaction has borrowed keep their bytes while the blocks
 //! around them are relocated and reused.
 
-use pantile::{Database, Isolation, Row, Transaction, TransactionOptions};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use pantile::{
+    Database, Isolation, MediumKind, Options, Row, TableDef, Transaction, TransactionOptions, Type, Value,
+};
+use pantile_testkit::Patience;
 
 use super::rows::{Rows, check_row, collect_until, let_epochs_pass, open, options, settle};
 
@@ -141,6 +147,48 @@ fn t6_rows_of_a_statement_after_a_pause() {
         }
     }
     writer.check();
+}
+
+/// The worker sleeps until a transaction ends. One that is open and gives up what it could read wakes it, too:
+/// nothing else happens any more.
+#[test]
+fn what_a_statement_has_held_goes_from_a_quiet_database() {
+    let db = Options::new().medium(MediumKind::Dram).open("unused").expect("open");
+    let def = TableDef::new("t").column("id", Type::U64).column("data", Type::Bytes(2000));
+    let table = db.create_table(def.primary_key(["id"])).expect("create");
+    let put = |n: u8| {
+        db.run(|txn| {
+            (0..2000u64)
+                .try_for_each(|id| txn.upsert(&table, &[id.into(), Value::Bytes(&[n; 1900])]).map(|_| ()))
+        })
+        .expect("a commit");
+    };
+    put(0);
+    let mut reader = db.begin_with(at(Isolation::ReadCommitted)).expect("begin");
+    reader.get(&table, &[7u64.into()]).expect("get").expect("a row");
+    (1..12).for_each(put);
+    // The worker does what it can.
+    let (patience, mut last) = (Patience::new(), (db.stats().collector, Instant::now()));
+    while last.1.elapsed() < Duration::from_secs(3) {
+        patience.check(|| "the worker never rests".into());
+        sleep(Duration::from_millis(50));
+        let now = db.stats().collector;
+        if now != last.0 {
+            last = (now, Instant::now());
+        }
+    }
+    let is_kept = || {
+        let stats = db.stats();
+        stats.medium_bytes > 2 * stats.live_bytes + (17 << 20)
+    };
+    assert!(is_kept(), "the statement holds nothing: {:#?}", db.stats());
+    reader.end_statement();
+    let patience = Patience::new();
+    while is_kept() {
+        patience.check(|| format!("it stays: {:#?}", db.stats()));
+        sleep(Duration::from_millis(50));
+    }
+    reader.commit().expect("committed");
 }
 
 /// A snapshot that is taken late keeps what it sees, and not what came and went after it.
