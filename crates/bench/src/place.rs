@@ -12,8 +12,8 @@ use crate::error::{Error, Result};
 /// The temporary directories that are there.
 static TEMPORARY: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// How the names of these begin.
-const PREFIX: &str = "pantile-bench-";
+/// How the names of these begin. All that are called so are locked while they are used.
+const PREFIX: &str = "pantile-bench.";
 
 /// The age from which a directory that nobody holds was left by a process that is
 /// gone: one that has just been made may not be held yet.

@@ -191,8 +191,8 @@ impl Registry {
                 listed.push((state, active, pending));
             }
         }
-        // Again: one of the first may have published, and one of the last have read from it and ended, before it
-        // was its turn.
+        // A transaction may have published after the loop had come to it, and another one have read from it and
+        // ended before the loop came to that. So those listed are looked at again.
         let has_not_published = |(state, active, pending): &(&SlotState, u64, Timestamp)| {
             // In this order: `release` changes `appending` after `pending` and before `active`.
             !state.may_have_appended()

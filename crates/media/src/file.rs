@@ -44,8 +44,8 @@ pub enum Durability {
     Group,
     /// Commits do not wait for the device. After a power failure, the database is in a consistent
     /// earlier state: it has every commit up to some moment, and none after it. The moment is that
-    /// of the last state record; see "Recovery" in `docs/design.md`. `Database::sync` makes it the present one. Whatever
-    /// else says that it waits until something is durable does not, with this durability.
+    /// of the last state record; see "Recovery" in `docs/design.md`. `Database::sync` makes it the present one. What else
+    /// waits for durability does not wait here: commits, `InFlight::wait`, `prepare`, `create_table` and other definitions.
     ///
     /// On ext4 and tmpfs, small writes are stores through a mapping, without a system call. Such a
     /// store fails if the device cannot read the page that it changes, if the file system has

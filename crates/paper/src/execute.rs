@@ -185,10 +185,11 @@ impl Making<'_, '_> {
             self.done.results.miss(&key, "there was no time for its run".into());
             return Ok(());
         }
-        progress.run(self.done.made + 1, step);
+        progress.run(self.done.made + self.done.failed.len() + 1, step);
+        let repeated = self.cost.repeated;
         let ending = self.attempts(step, cost);
         let ended = clock();
-        self.cost.taken += ended.as_secs_f64() - began;
+        self.cost.taken += ended.as_secs_f64() - began - (self.cost.repeated - repeated);
         self.cost.assumed += step.run.cost();
         match ending {
             Ending::Measured(measurement) => {
@@ -217,7 +218,9 @@ impl Making<'_, '_> {
         let mut ending = runner.run(&step.run, stop);
         for _ in 1..ATTEMPTS {
             let now = clock().as_secs_f64();
-            let has_time = now + cost <= budget && self.cost.repeated + cost <= now * FOR_ATTEMPTS;
+            let has_time = !stop.load(Ordering::Relaxed)
+                && now + cost <= budget
+                && self.cost.repeated + cost <= now * FOR_ATTEMPTS;
             let Ending::Measured(least) = &ending else { break };
             if !least.is_disturbed() || !has_time {
                 break;
@@ -229,7 +232,8 @@ impl Making<'_, '_> {
             match runner.run(&step.run, stop) {
                 Ending::Measured(next) if next.others_share >= least.others_share => {}
                 // What was measured is not lost.
-                Ending::Interrupted => break,
+                Ending::Interrupted => self.done.interrupted = true,
+                // A run that fails once has failed.
                 next => ending = next,
             }
             self.cost.repeated += clock().as_secs_f64() - now;

@@ -217,7 +217,8 @@ impl Block {
         self.slots.store(shape.slots, Ordering::Release);
         self.on_medium.store(if recycles { RECYCLES } else { 0 }, Ordering::Relaxed);
         self.table.store(table.0, Ordering::Relaxed);
-        self.opened_at.store(opened_at, Ordering::Relaxed);
+        // A walk that finds it finds that the generation before has ended.
+        self.opened_at.store(opened_at, Ordering::Release);
         self.fill.store(0, Ordering::Relaxed);
         self.become_(BlockState::Open);
     }

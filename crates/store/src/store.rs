@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pantile_base::control::{Control, is_removed};
 use pantile_base::limits::{BLOCK_SLOTS, CHUNK_BYTES, HEAD_BYTES};
-use pantile_base::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+use pantile_base::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering, fence};
 use pantile_base::sync::{Mutex, RwLock, plain_access};
 use pantile_base::{Address, Padded, Segments, TableId, Timestamp, TupleId, prefetch};
 use pantile_media::{Charges, IMAGE_FILE, Medium, MediumExt};
@@ -409,12 +409,19 @@ impl Store {
     }
 
     /// Whether a block is in a later generation than the one that `link` names, but
-    /// with its number: after 65,536 generations they come round again (I-13). The
-    /// block of the version was opened, with rare exceptions, before the `newer` one began,
-    /// which found it there. A later generation is opened after that.
+    /// with its number: after 65,536 generations they come round again (I-13). That of the
+    /// version was opened, with rare exceptions, before the `newer` version began; a later one is
+    /// opened after that.
+    ///
+    /// The generation may end meanwhile, and the block be used again. Then it is none of that number, and what was
+    /// read of it does not count.
     #[inline]
     pub(crate) fn is_namesake(&self, block: &Block, link: Link, newer: Timestamp) -> bool {
-        block.generation() == link.generation && block.opened_at() > newer.get() && !self.is_there(link)
+        let is_of_number = || block.generation() == link.generation;
+        let may_be = is_of_number() && block.opened_at() > newer.get() && !self.is_there(link);
+        // What was read above is read before the generation is looked at again.
+        fence(Ordering::Acquire);
+        may_be && is_of_number()
     }
 
     /// Whether the version that `link` leads to lies in its place.

@@ -8,7 +8,7 @@ use pantile_base::sync::{plain_access, thread};
 use pantile_base::{TableId, Timestamp, TupleId};
 use pantile_interleavings::Model;
 use pantile_media::{DramMedium, MapOptions, Medium};
-use pantile_store::{BlockRef, ContentFlags, NewContent, Store, StoreOptions, Urgency};
+use pantile_store::{BlockRef, ContentFlags, KeepLinks, NewContent, Store, StoreOptions, Urgency};
 
 use crate::support::{Small, at, get, join, version};
 
@@ -17,6 +17,7 @@ pub const MODELS: &[Model] = &[
     Model { name: "free_against_borrowed_row", rounds: 200, scale: 11, run: free_against_borrowed_row },
     Model { name: "free_against_statements", rounds: 400, scale: 11, run: free_against_statements },
     Model { name: "free_against_pauses", rounds: 400, scale: 11, run: free_against_pauses },
+    Model { name: "reuse_against_walk", rounds: 4_000, scale: 10, run: reuse_against_walk },
     Model { name: "freeze_against_freeze", rounds: 1_000, scale: 10, run: freeze_against_freeze },
     Model { name: "unlink_against_walk", rounds: 200, scale: 11, run: unlink_against_walk },
     Model { name: "relocate_against_writer_and_reader", rounds: 1_500, scale: 10, run: relocate },
@@ -131,6 +132,61 @@ fn free_against_pauses() {
         join([reading]);
     });
     small.check(&[(1, 8), (2, 8)]);
+}
+
+/// Puts two rows into a block of their own.
+fn put_two(store: &Store, table: u32, at: u64) -> Vec<pantile_base::Address> {
+    let at = Timestamp::from_raw(at);
+    let rows = (0..2).map(|tuple| NewContent {
+        table: TableId(table),
+        tuple: TupleId(tuple),
+        flags: ContentFlags::ROW,
+        layout: 0,
+        since: None,
+        timestamp: at,
+        transaction_contents: 2,
+        row: b"some row",
+    });
+    let mut addresses = Vec::new();
+    let appended = store.append(0, Urgency::Write, rows, || at, &mut addresses).expect("room");
+    appended.persist().expect("durable");
+    addresses
+}
+
+/// A block is released, freed and used again while a walk looks whether it is in the generation that a link
+/// names. The walk finds the link that is kept.
+///
+/// Found by a reader: the walk took what was written there since for a later generation of the same number.
+fn reuse_against_walk() {
+    let ts = Timestamp::from_raw;
+    let medium = DramMedium::new(MapOptions { reserve_bytes: 1 << 26, max_bytes: None }).expect("memory");
+    let options = StoreOptions { block_slots: 2, boot: 1, ..StoreOptions::default() };
+    let store = Arc::new(Store::open(medium as Arc<dyn Medium>, options, 1).expect("open"));
+    let (oldest, newest) = (put_two(&store, 21, 1000)[0], put_two(&store, 22, 1002)[0]);
+    let both = put_two(&store, 20, 1001);
+    let middle = both[0];
+    store.set_link(middle, oldest, ts(1000));
+    store.set_link(newest, middle, ts(1001));
+    let block = store.block_of(middle).expect("in use");
+    both.iter().for_each(|address| _ = store.supersede(*address, ts(1002)));
+    store.record_state(store.sample(ts(2000)), &[]).expect("a record");
+    assert!(store.freeze(block).expect("no failure"));
+    explore(|| {
+        let walking = {
+            let store = Arc::clone(&store);
+            thread::spawn(move || {
+                let link = store.link(newest).expect("a link");
+                let older = store.older(link, ts(1002)).map(|link| link.address);
+                assert_eq!(older, Some(oldest), "the chain is cut");
+            })
+        };
+        let keep = KeepLinks { until: ts(2000), instead: None, joins: false, moved: &[] };
+        drop(store.release(block, None, Some(keep)).expect("no failure").expect("released"));
+        store.medium().fence().expect("no failure");
+        store.free(block, ts(2001));
+        assert!((3000..3002).any(|at| put_two(&store, 20, at)[0] == middle), "it is used again");
+        walking.join().expect("no panic");
+    });
 }
 
 /// Found by a reader: several writers that find no room choose the same blocks. One of them freezes a block,

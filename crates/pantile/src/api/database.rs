@@ -285,11 +285,13 @@ impl Database {
 
     /// Waits until everything that is visible now is durable: also what was
     /// [published](Transaction::publish), and with [`Durability::None`](crate::Durability::None) all commits. There it
-    /// waits for commits that are under way, takes some milliseconds, and is the way to make
-    /// what has been loaded survive a power failure.
+    /// takes some milliseconds, and is the way to make what has been loaded survive a power failure.
+    /// It also waits there for commits that are under way. So do not call it from a thread that has
+    /// a transaction open for whose locks another one may wait.
     ///
     /// # Errors
-    /// [`Error::Closed`], [`Error::MediumFailed`].
+    /// [`Error::Closed`], [`Error::MediumFailed`]; with [`Durability::None`](crate::Durability::None) also
+    /// [`Error::TooManyTransactions`].
     ///
     /// ```
     /// # use pantile::*;

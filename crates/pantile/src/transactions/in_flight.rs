@@ -83,8 +83,11 @@ impl InFlight {
         let core = Seat::clone(&txn.core);
         let how = match core.syncer.has_thread(&core.options) {
             true => How::Left(leave(&core.syncer, txn, published)),
-            // Nothing is to be awaited, and `Database::sync` waits for what has not ended.
-            false if published.point().is_none() => How::Over(failed(land((txn, published)))),
+            // Nothing is to be awaited, so that nothing can fail; and `Database::sync` waits for what has not ended.
+            false if published.point().is_none() => {
+                let _ = land((txn, published));
+                How::Over(None)
+            }
             false => How::Kept(Box::new((txn, published))),
         };
         Self { timestamp, how }
@@ -150,15 +153,6 @@ impl Drop for InFlight {
             // Nobody wants to know.
             let _ = land(*kept);
         }
-    }
-}
-
-/// What has failed, if that did.
-fn failed(outcome: Result<Timestamp>) -> Option<String> {
-    match outcome {
-        Ok(_) => None,
-        Err(Error::MediumFailed { cause }) => Some(cause),
-        Err(other) => Some(other.to_string()),
     }
 }
 

@@ -506,7 +506,7 @@ impl Transaction {
         if version <= at {
             return (seen(table, content), version);
         }
-        self.older_version(table, newest, at)
+        self.older_version(table, newest, version, at)
     }
 
     /// What is at an address that the caller has pinned.
@@ -570,10 +570,11 @@ impl Transaction {
         let verify =
             |address| store.verify_mapped(address).map(drop).map_err(|error| self.core.store_error(error));
         verify(newest)?;
-        if store.content_header(newest).timestamp() <= at {
+        let begin = store.content_header(newest).timestamp();
+        if begin <= at {
             return Ok(());
         }
-        self.older_link(newest, at, || {}).map_or(Ok(()), |link| verify(link.address))
+        self.older_link((newest, begin), at, || {}).map_or(Ok(()), |link| verify(link.address))
     }
 
     /// Follows links, and reads only the content of the version that is
@@ -583,20 +584,26 @@ impl Transaction {
         &'t self,
         table: &'t TableInner,
         newest: Address,
+        begin: Timestamp,
         at: Timestamp,
     ) -> (Seen<'t>, Timestamp) {
         let count = || self.versions_read.set(self.versions_read.get() + 1);
-        let visible = self.older_link(newest, at, count);
+        let visible = self.older_link((newest, begin), at, count);
         let visible = visible
             .map(|link| (seen(table, self.rows_in_use.content(&self.core, link.address)), link.begin_ts));
         visible.unwrap_or((Seen::Absent, Timestamp::ZERO))
     }
 
-    /// The link to the version that is visible at `at`, behind the newest one;
-    /// `walked` is called for each on the way.
-    fn older_link(&self, newest: Address, at: Timestamp, walked: impl Fn()) -> Option<Link> {
+    /// The link to the version that is visible at `at`, behind the newest one and its
+    /// `begin_ts`; `walked` is called for each on the way.
+    fn older_link(
+        &self,
+        (newest, begin): (Address, Timestamp),
+        at: Timestamp,
+        walked: impl Fn(),
+    ) -> Option<Link> {
         let store = &self.core.store;
-        let mut newer = store.content_header(newest).timestamp();
+        let mut newer = begin;
         let mut next = store.link(newest);
         while let Some(link) = next {
             walked();
