@@ -73,6 +73,13 @@ fn a_semicolon_ends_a_statement_wherever_it_is() {
         assert!(done.status.success(), "{done:?}");
         assert_eq!(text(&done.stdout), "a\n1\nb\n\"x;\ny'\"\nc;\n2\n");
     }
+    // Lines of a string are as they were written.
+    for (arguments, input) in
+        [(&[][..], "SELECT 'a  \n\n.quit\nb ' AS s;\n"), (&["-c", "SELECT 'a  \n\n.quit\nb ' AS s"], "")]
+    {
+        let done = sql(place.path(), &[&["--mode", "csv"], arguments].concat(), input);
+        assert_eq!(text(&done.stdout), "s\n\"a  \n\n.quit\nb \"\n", "{done:?}");
+    }
     // What comes before one that is not whole is run.
     let done = sql(place.path(), &["--mode", "csv"], "SELECT 1 AS a; SELECT 2");
     assert_eq!((done.status.code(), text(&done.stdout)), (Some(1), "a\n1\n"), "{done:?}");

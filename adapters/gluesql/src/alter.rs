@@ -40,7 +40,7 @@ impl AlterTable for PantileStorage {
         self.insert_schema(&schema)
     }
 
-    /// Indexes that name the column go with it.
+    /// Indexes that name the column go with it. Without its primary key, a table numbers its rows.
     fn drop_column(&mut self, table_name: &str, column_name: &str, if_exists: bool) -> Result<()> {
         let mut schema = self.fetch_schema(table_name)?.ok_or_else(|| unknown(table_name))?;
         let columns = columns_of(&mut schema)?;
@@ -48,7 +48,7 @@ impl AlterTable for PantileStorage {
             let missing = AlterTableError::DroppingColumnNotFound(column_name.to_owned());
             return if if_exists { Ok(()) } else { Err(missing.into()) };
         };
-        columns.remove(at);
+        let was_key = columns.remove(at).unique.is_some_and(|unique| unique.is_primary);
         schema.indexes.retain_mut(|index| {
             let mut named = false;
             each_column(&mut index.expr, &mut |column| named |= column == column_name);
@@ -60,7 +60,13 @@ impl AlterTable for PantileStorage {
         };
         let rows = self.scan_data(table_name)?.map(|row| row.map(without)).collect::<Result<Vec<_>>>()?;
         self.insert_schema(&schema)?;
-        self.insert_data(table_name, rows)
+        if !was_key {
+            return self.insert_data(table_name, rows);
+        }
+        // From here on rows have numbers of the database as keys, which would meet the old keys.
+        let (keys, rows): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
+        self.delete_data(table_name, keys)?;
+        self.append_data(table_name, rows)
     }
 }
 

@@ -71,7 +71,7 @@ use std::ops::Range;
 
 use gluesql_core::data::CustomFunction;
 use gluesql_core::error::Result;
-use pantile::{Database, Transaction, TransactionOptions};
+use pantile::{Database, Isolation, Transaction, TransactionOptions};
 
 use crate::failed::Outcome;
 use crate::rows::Reading;
@@ -104,7 +104,8 @@ impl PantileStorage {
         Self::with_options(db, TransactionOptions::new())
     }
 
-    /// Like [`PantileStorage::new`], with options of its transactions.
+    /// Like [`PantileStorage::new`], with options of its transactions. These are serializable, whatever the options
+    /// say: GlueSQL reads to see whether a key is free, and relies on what it has read.
     ///
     /// # Errors
     /// As [`PantileStorage::new`].
@@ -112,7 +113,7 @@ impl PantileStorage {
         let tables = Tables::open(&db).map_err(failed::Failed::Pantile)?;
         Ok(Self {
             db,
-            options,
+            options: options.isolation(Isolation::Serializable),
             tables,
             txn: None,
             numbers: 0..0,

@@ -11,7 +11,7 @@ use crate::PantileStorage;
 use crate::failed::Outcome;
 use crate::order;
 use crate::rows::Rows;
-use crate::tables::{Stored, unpacked};
+use crate::tables::{Put, Stored, unpacked};
 
 impl Store for PantileStorage {
     fn fetch_schema(&self, table_name: &str) -> Result<Option<Schema>> {
@@ -51,9 +51,14 @@ impl PantileStorage {
         Ok(Some(Rows { storage: self, txn, cursor, indexed: None, filter: None }))
     }
 
-    fn put(&mut self, table: &str, rows: impl IntoIterator<Item = (Key, Vec<Value>)>) -> Result<()> {
+    fn put(
+        &mut self,
+        table: &str,
+        rows: impl IntoIterator<Item = (Key, Vec<Value>)>,
+        put: Put,
+    ) -> Result<()> {
         self.write(|tables, txn| {
-            Stored::load(tables, txn, table)?.ok_or_else(|| gone(table))?.put(tables, txn, rows)
+            Stored::load(tables, txn, table)?.ok_or_else(|| gone(table))?.put(tables, txn, rows, put)
         })
     }
 }
@@ -77,11 +82,11 @@ impl StoreMut for PantileStorage {
 
     fn append_data(&mut self, table_name: &str, rows: Vec<Vec<Value>>) -> Result<()> {
         let first = self.take_numbers(rows.len() as u64)?;
-        self.put(table_name, (first..).map(Key::U64).zip(rows))
+        self.put(table_name, (first..).map(Key::U64).zip(rows), Put::New)
     }
 
     fn insert_data(&mut self, table_name: &str, rows: Vec<(Key, Vec<Value>)>) -> Result<()> {
-        self.put(table_name, rows)
+        self.put(table_name, rows, Put::NewOrOther)
     }
 
     fn delete_data(&mut self, table_name: &str, keys: Vec<Key>) -> Result<()> {

@@ -81,6 +81,15 @@ pub struct Stored {
     pub created: NaiveDateTime,
 }
 
+/// What may be under the key of a row that is stored.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Put {
+    /// Nothing.
+    New,
+    /// Another row, which it replaces.
+    NewOrOther,
+}
+
 impl Stored {
     pub fn load(tables: &Tables, txn: &Transaction, name: &str) -> Outcome<Option<Self>> {
         let row = txn.get(&tables.schemas, &[name.into()])?;
@@ -163,18 +172,23 @@ impl Stored {
         Ok(())
     }
 
-    /// Adds rows or replaces those with their keys, and enters them into the indexes.
+    /// Stores rows, and enters them into the indexes.
     pub fn put(
         &self,
         tables: &Tables,
         txn: &mut Transaction,
         rows: impl IntoIterator<Item = (Key, Vec<Value>)>,
+        put: Put,
     ) -> Outcome<()> {
         let indexes = self.expressions();
         for row in rows {
             let key = order::bytes_of(&row.0);
             let packed = postcard::to_stdvec(&row)?;
-            txn.upsert(&tables.rows, &[self.id.into(), key.as_slice().into(), packed.as_slice().into()])?;
+            let stored = [self.id.into(), key.as_slice().into(), packed.as_slice().into()];
+            match put {
+                Put::New => txn.insert(&tables.rows, &stored)?,
+                Put::NewOrOther => _ = txn.upsert(&tables.rows, &stored)?,
+            }
             enter(tables, txn, &indexes, &key, &row.1)?;
         }
         Ok(())

@@ -1,7 +1,7 @@
 //! What GlueSQL's suite does not look at: sessions beside each other, reopening, values that an index compares.
 
 use gluesql_core::prelude::{Glue, Payload, Value};
-use pantile::{Database, MediumKind, Options, TransactionOptions};
+use pantile::{Database, Isolation, MediumKind, Options, TransactionOptions};
 use pantile_gluesql::PantileStorage;
 
 type Sql = Glue<PantileStorage>;
@@ -44,6 +44,51 @@ fn everything_is_there_when_it_is_opened_again() {
     assert_eq!(rows(&mut sql, "SELECT id FROM t ORDER BY n"), ["2", "1"]);
     assert_eq!(rows(&mut sql, "SELECT twice(id) FROM t"), ["2", "4"]);
     assert_eq!(rows(&mut sql, "SELECT m['a'] FROM t WHERE id = 2"), ["[1,2]"]);
+}
+
+#[test]
+fn rows_stay_when_their_primary_key_goes() {
+    let db = in_memory();
+    let mut sql = session(&db);
+    run(&mut sql, "CREATE TABLE t (id INTEGER PRIMARY KEY, n INTEGER)");
+    run(&mut sql, "INSERT INTO t VALUES (1, 10), (2, 20), (3, 30), (4, 40), (5, 50), (6, 60), (7, 70)");
+    run(&mut sql, "CREATE INDEX by_n ON t (n)");
+    run(&mut sql, "ALTER TABLE t DROP COLUMN id");
+    for n in [80, 90, 100, 110] {
+        run(&mut sql, &format!("INSERT INTO t VALUES ({n})"));
+    }
+    let all = ["10", "20", "30", "40", "50", "60", "70", "80", "90", "100", "110"];
+    assert_eq!(rows(&mut sql, "SELECT n FROM t ORDER BY n"), all);
+    run(&mut sql, "DELETE FROM t WHERE n < 100");
+    assert_eq!(rows(&mut sql, "SELECT n FROM t WHERE n > 0"), ["100", "110"]);
+}
+
+/// GlueSQL looks whether a key is free, and then stores the row.
+#[test]
+fn keys_are_unique_whatever_isolation_is_asked_for() {
+    for isolation in [Isolation::ReadCommitted, Isolation::Snapshot] {
+        let db = in_memory();
+        let weak = || {
+            let options = TransactionOptions::new().isolation(isolation);
+            Glue::new(PantileStorage::with_options(db.clone(), options).expect("a session"))
+        };
+        let (mut one, mut other) = (weak(), weak());
+        run(&mut one, "CREATE TABLE t (id INTEGER PRIMARY KEY, n INTEGER UNIQUE)");
+        for statements in ["INSERT INTO t VALUES (1, 1)", "INSERT INTO t VALUES (2, 1)"] {
+            run(&mut one, "BEGIN");
+            run(&mut other, "BEGIN");
+            run(&mut one, "INSERT INTO t VALUES (1, 1)");
+            let late = other.execute(statements).and_then(|_| {
+                run(&mut one, "COMMIT");
+                other.execute("COMMIT")
+            });
+            assert!(late.is_err(), "{isolation:?}: {statements}");
+            let _ = other.execute("ROLLBACK");
+            let _ = one.execute("COMMIT");
+            assert_eq!(rows(&mut one, "SELECT id, n FROM t"), ["1 1"], "{isolation:?}");
+            run(&mut one, "DELETE FROM t");
+        }
+    }
 }
 
 #[test]

@@ -116,7 +116,10 @@ pub(crate) fn about(
     };
     guarded(|| body(txn)).unwrap_or_else(|mut failure| {
         txn.has_panicked.set(txn.has_panicked.get() || failure.code == PANTILE_PANIC);
-        txn.again.set(failure.take_again());
+        // What fails after a conflict does not hide it: the body may return either.
+        if let Some(again) = failure.take_again() {
+            txn.again.set(Some(again));
+        }
         note(failure)
     })
 }

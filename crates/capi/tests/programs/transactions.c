@@ -261,6 +261,31 @@ static bool has(pantile_db *db, pantile_table *table, uint64_t id) {
     return code == PANTILE_OK;
 }
 
+static int set_counter(pantile_txn *txn, pantile_table *table, int64_t to) {
+    pantile_value key = pantile_uint(1), group = pantile_int(to);
+    size_t column = 1;
+    return pantile_update(txn, table, &key, 1, &column, &group, 1);
+}
+
+/* Meets a conflict when it runs for the first time, and then another failure. */
+static int fails_twice(pantile_txn *txn, void *context) {
+    struct work *work = context;
+    pantile_value key = pantile_uint(1);
+    pantile_row *row = pantile_row_new();
+    OK(pantile_get(txn, work->table, &key, 1, row));
+    pantile_row_free(row);
+    if (work->calls++ == 0) {
+        pantile_txn *other;
+        OK(pantile_begin(work->db, NULL, &other));
+        OK(set_counter(other, work->table, 7));
+        OK(pantile_commit(other, NULL));
+    }
+    int code = set_counter(txn, work->table, 8);
+    if (code != PANTILE_OK)
+        FAILS(PANTILE_UNKNOWN_SAVEPOINT, pantile_rollback_to(txn, 99));
+    return code;
+}
+
 int main(int argc, char **argv) {
     EXPECT(argc == 2 && strlen(pantile_version()) >= 5);
     pantile_options *options = pantile_options_new();
@@ -299,6 +324,9 @@ int main(int argc, char **argv) {
     EXPECT(counter(db, table) == THREADS * ADDITIONS);
 
     EXPECT(pantile_run(db, NULL, refuses, &work) == -7 && work.calls == 1);
+    work.calls = 0;
+    OK(pantile_run(db, NULL, fails_twice, &work));
+    EXPECT(work.calls == 2 && counter(db, table) == 8);
     conflicts(db, table);
     misuse(db, table);
     in_flight(db, table);

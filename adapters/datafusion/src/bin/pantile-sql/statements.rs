@@ -27,8 +27,11 @@ impl Statement {
     pub fn add(&mut self, line: &str) -> Vec<String> {
         if !self.0.is_empty() {
             self.0.push('\n');
+        } else if line.trim().is_empty() {
+            return Vec::new();
         }
-        self.0.push_str(line.trim_end());
+        // As it is: it may be amid a string.
+        self.0.push_str(line);
         let mut whole = Vec::new();
         while let Some(end) = end_of_first(&self.0) {
             let rest = self.0.split_off(end);
@@ -98,9 +101,8 @@ pub fn from_terminal(session: &mut Session) -> Result<Ended> {
         };
         let _ = editor.add_history_entry(&line);
         let outcome = match line.trim() {
-            ".quit" => return Ok(Ended::Whole),
-            ".refresh" => session.refresh(),
-            "" => Ok(()),
+            ".quit" if statement.0.is_empty() => return Ok(Ended::Whole),
+            ".refresh" if statement.0.is_empty() => session.refresh(),
             _ => statement.add(&line).iter().try_for_each(|whole| session.run(whole)),
         };
         match outcome {
