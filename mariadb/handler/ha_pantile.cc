@@ -696,12 +696,11 @@ Item *ha_pantile::idx_cond_push(uint index, Item *condition)
 /* Writing */
 
 /* REPLACE and ON DUPLICATE KEY UPDATE read the row that is in the way. It is locked before they learn of it: others could
- * delete it in between. Returns the engine's code; PANTILE_NOT_FOUND if it has gone already. */
+ * delete it in between. Without a snapshot that is the newest row, whatever moment the rest of the statement reads. Returns
+ * the engine's code; PANTILE_NOT_FOUND if it has gone already. */
 int ha_pantile::lock_duplicate()
 {
-  Session *session= Session::of(ha_thd());
-  const uint duplicate= session->failure.key;
-  session->see_newest();
+  const uint duplicate= failure().key;
   if (duplicate == MAX_KEY)
     return PANTILE_NOT_FOUND;
   shape.key_of_row(duplicate, values.data(), key_values);

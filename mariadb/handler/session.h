@@ -35,8 +35,7 @@ public:
 
   /* How long the outermost statement waits for a row, in milliseconds. */
   uint64_t waits_for() const { return lock_wait; }
-  /* Lets the statement read the rows that are there now, if it does not read a snapshot. */
-  void see_newest() { if (sees_newest()) pantile_begin_statement(txn); }
+  /* Whether the statement comes to the newest rows where it locks them, and not to those of a snapshot. */
   bool sees_newest() const { return by_statement || needs_snapshot; }
 
   pantile_txn *transaction() const { return txn; }

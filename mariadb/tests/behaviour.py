@@ -301,6 +301,18 @@ def one_moment():
     for _ in range(3):
         same(b.do("UPDATE {t} SET n = n + 100"), 3), time.sleep(0.4)
     same(made(), 3), same(a.do("SELECT id, p FROM o"), [(1, 60), (2, 60), (3, 60)]), same(a.do("DROP TABLE o"), 0)
+    # It goes on to do so once it has come to a row that is in its way.
+    for level in ("READ COMMITTED", "REPEATABLE READ"):
+        for statement in ("INSERT INTO o {rows} ON DUPLICATE KEY UPDATE n = VALUES(n)", "REPLACE INTO o {rows}"):
+            a, b = pair("Pantile", level)
+            same(a.do("CREATE TABLE o (id INT PRIMARY KEY, n INT) ENGINE=Pantile"), 0), same(a.do("INSERT INTO o SELECT * FROM {t}"), 3)
+            # Each row of the one table looks for its row of the other.
+            a.do("SET join_cache_level = 0")
+            made = a.later(statement.format(rows="SELECT l.id, r.n FROM {t} l STRAIGHT_JOIN {t} r ON r.id = l.id WHERE SLEEP(0.5) = 0"))
+            for _ in range(3):
+                same(b.do("UPDATE {t} SET n = n + 100"), 3), time.sleep(0.4)
+            assert made() >= 0
+            same(a.do("SELECT * FROM o"), ROWS), same(a.do("DROP TABLE o"), 0)
 
 
 def prepared_parts():

@@ -565,6 +565,23 @@ SCENARIOS = {
         b& INSERT INTO t VALUES (3,5)
         a COMMIT
         b SELECT * FROM t ORDER BY id""",
+    "rows that come in the way after the statement has begun": """
+        a CREATE TABLE t (id INT PRIMARY KEY) ENGINE={e}
+        a INSERT INTO t VALUES (1), (2), (3)
+        a CREATE TABLE o (id INT PRIMARY KEY, u INT UNIQUE, n INT) ENGINE={e}
+        a SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED
+        a& INSERT INTO o SELECT id, id, SLEEP(0.4) FROM t ON DUPLICATE KEY UPDATE n = n + 10
+        b INSERT INTO o VALUES (3, 7, 1), (9, 2, 1)
+        a SELECT * FROM o ORDER BY id
+        a TRUNCATE TABLE o
+        a& REPLACE INTO o SELECT id, id, SLEEP(0.4) FROM t
+        b INSERT INTO o VALUES (3, 7, 1), (9, 2, 1)
+        a SELECT * FROM o ORDER BY id
+        a DELETE FROM o
+        a INSERT INTO o VALUES (8, 3, 1), (2, 9, 1)
+        a& INSERT INTO o SELECT id, id, SLEEP(0.4) FROM t ON DUPLICATE KEY UPDATE n = n + 10
+        b DELETE FROM o WHERE id IN (8, 2)
+        a SELECT * FROM o ORDER BY id""",
     "rows that are replaced and come and go meanwhile": """
         a CREATE TABLE t (id INT PRIMARY KEY, u INT UNIQUE, n INT) ENGINE={e}
         a INSERT INTO t VALUES (1,1,1)
