@@ -65,15 +65,20 @@ void drop_engine_table(uint64_t number)
   forget_row_numbers(number);
 }
 
-/* Refuses to replace a table that the server does not know, because its definition (.frm) is missing: its rows are there.
- * What begins anew after a kill are tables that the server has made for itself, with # in their names. */
-static int refuse_unknown(THD *thd, const char *name, const HA_CREATE_INFO *info)
+static const char *base_of(const char *name)
 {
   const char *base= strrchr(name, FN_LIBCHAR);
-  base= base ? base + 1 : name;
+  return base ? base + 1 : name;
+}
+
+/* Refuses to replace a table that the server does not know, because its definition (.frm) is missing: its rows are there.
+ * What begins anew after a kill are tables that the server has made for itself, with # in their names. */
+static int refuse_unknown(THD *thd, const char *name)
+{
+  const char *base= base_of(name);
   Entry entry;
   pantile_table *table;
-  if (info->tmp_table() || strchr(base, '#'))
+  if (strchr(base, '#'))
     return 0;
   int code= catalog::find(name, &entry);
   if (code == PANTILE_NOT_FOUND)
@@ -86,7 +91,7 @@ static int refuse_unknown(THD *thd, const char *name, const HA_CREATE_INFO *info
     return handler_error(thd, code, HA_ERR_INTERNAL_ERROR);
   pantile_table_free(table);
   my_printf_error(ER_TABLESPACE_EXISTS,
-                  "ENGINE=Pantile has a table '%s' whose definition (%s.frm) is missing. Nothing was created, and its rows are "
+                  "ENGINE=Pantile has a table '%s' whose definition (%s.frm) is missing. Nothing was done, and its rows are "
                   "there: put the file back, or remove the table by DROP TABLE",
                   MYF(0), base, base);
   return HA_ERR_TABLESPACE_EXISTS;
@@ -106,7 +111,7 @@ int ha_pantile::create(const char *name, TABLE *form, HA_CREATE_INFO *info)
   THD *thd= ha_thd();
   if (int failed= refuse_foreign_keys(thd))
     return failed;
-  if (int failed= refuse_unknown(thd, name, info))
+  if (int failed= info->tmp_table() ? 0 : refuse_unknown(thd, name))
     return failed;
   if (info->data_file_name || info->index_file_name)
   {
@@ -194,12 +199,29 @@ int ha_pantile::delete_table(const char *name)
   return 0;
 }
 
+/* After an error and after a kill the server renames tables back, also one that has not been renamed. Then the table that is
+ * to have the name has it, and the server knows it. (What a part is to become it knows before, too.) */
+static bool takes_back_nothing(const char *from, const char *to)
+{
+  Entry entry;
+  const bool is_known= strstr(to, PART) ? !strchr(base_of(from), '#')
+                                        : !strstr(from, PART) && access((std::string(to) + reg_ext).c_str(), F_OK) == 0;
+  return is_known && catalog::find(to, &entry) == PANTILE_OK;
+}
+
 int ha_pantile::rename_table(const char *from, const char *to)
 {
   /* A copy that is to replace the table begins so. */
   if (int refused= refuse_prepared(from))
     return refused;
-  const int code= catalog::rename(from, to);
+  Entry entry;
+  int code= catalog::find(from, &entry);
+  if (code == PANTILE_OK && takes_back_nothing(from, to))
+    code= PANTILE_NOT_FOUND;
+  if (int refused= code == PANTILE_OK ? refuse_unknown(ha_thd(), to) : 0)
+    return refused;
+  if (code == PANTILE_OK)
+    code= catalog::rename(from, to);
   return code == PANTILE_OK ? 0 : error(code, HA_ERR_NO_SUCH_TABLE);
 }
 

@@ -474,7 +474,21 @@ def lost_tables():
     a.do("INSERT INTO left_over VALUES (1, 2)"), a.do("FLUSH TABLES"), os.remove(f"{directory}/behaviour/left_over.frm")
     same(a.do("CREATE TABLE left_over (id INT) ENGINE=Pantile"), -1813), same(a.do("CREATE OR REPLACE TABLE left_over (id INT) ENGINE=Pantile"), -1813)
     shutil.move(f"{directory}/kept.frm", f"{directory}/behaviour/left_over.frm")
-    same(a.do("SELECT * FROM left_over"), [(1, 2)]), same(a.do("DROP TABLE left_over"), 0)
+    same(a.do("SELECT * FROM left_over"), [(1, 2)])
+    # Nor by what gets its name from another table.
+    a.do("CREATE TABLE x (id INT) ENGINE=Pantile"), a.do("INSERT INTO x VALUES (7)")
+    a.do("FLUSH TABLES"), shutil.move(f"{directory}/behaviour/left_over.frm", f"{directory}/kept.frm")
+    for statement in ("RENAME TABLE x TO left_over", "RENAME TABLE x TO y, y TO left_over", "ALTER TABLE x RENAME left_over",
+                      "ALTER TABLE x RENAME left_over, FORCE, ALGORITHM=COPY", "ALTER TABLE x RENAME left_over, ADD INDEX (id)"):
+        same(a.do(statement), -1813), same(a.do("SELECT * FROM x"), [(7,)])
+    same(a.do("CREATE TABLE left_over (id INT, n INT) ENGINE=InnoDB"), 0), same(a.do("INSERT INTO left_over VALUES (3, 4)"), 1)
+    same(a.do("ALTER TABLE left_over ENGINE=Pantile"), -1813)
+    same(a.do("SELECT * FROM left_over"), [(3, 4)]), same(a.do("DROP TABLE left_over"), 0)
+    a.do("CREATE TABLE p (id INT) ENGINE=Pantile PARTITION BY LIST (id) (PARTITION p0 VALUES IN (5), PARTITION p1 VALUES IN (6))")
+    a.do("INSERT INTO p VALUES (5), (6)"), same(a.do("ALTER TABLE p CONVERT PARTITION p0 TO TABLE left_over"), -1813)
+    same(a.do("SELECT * FROM p"), [(5,), (6,)]), same(a.do("DROP TABLE p"), 0)
+    shutil.move(f"{directory}/kept.frm", f"{directory}/behaviour/left_over.frm")
+    same(a.do("SELECT * FROM left_over"), [(1, 2)]), same(a.do("DROP TABLE left_over, x"), 0)
 
 
 def indexes_after_a_kill():
