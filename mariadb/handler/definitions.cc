@@ -354,7 +354,11 @@ static bool asks_rows(const Alter_inplace_info *info)
   while (const Create_field *column= columns++)
   {
     if (!column->field)
+    {
+      if (column->check_constraint)
+        return true;
       continue;
+    }
     if ((column->flags & AUTO_INCREMENT_FLAG) && !(column->field->flags & AUTO_INCREMENT_FLAG))
       return true;
     const Virtual_column_info *was= column->field->check_constraint, *is= column->check_constraint;

@@ -286,6 +286,8 @@ def definitions():
     # Rows that are there must fulfil a new condition.
     same(a.do("ALTER TABLE {t} ADD CHECK (n > 15)"), -4025)
     same(a.do("ALTER TABLE {t} ADD COLUMN c INT DEFAULT 1 CHECK (c > 1)"), -4025)
+    same(a.do("ALTER TABLE {t} ADD COLUMN c INT AS (n) VIRTUAL CHECK (c > 15)"), -4025)
+    assert a.do("ALTER TABLE {t} ADD COLUMN c INT AS (n) VIRTUAL CHECK (c > 10), ALGORITHM=INSTANT") < 0
     # These rows must be written again.
     for statement in ("ADD COLUMN s TIMESTAMP DEFAULT CURRENT_TIMESTAMP", "DROP COLUMN id", "MODIFY y INT", "MODIFY id BIGINT"):
         assert a.do("ALTER TABLE {t} " + statement + ", ALGORITHM=INSTANT") < 0
