@@ -256,8 +256,9 @@ int ha_pantile::enter(THD *thd, thr_lock_type type)
     session->failure.message= session->why_ended().empty() ? pantile_error_message() : session->why_ended();
   }
   /* TRUNCATE, or an ALTER TABLE that copies, has put another table in the place of the one that the snapshot knows. What
-   * only writes new rows may. */
-  is_newer= !failed && table->s->tmp_table == NO_TMP_TABLE && session->is_before(share->table);
+   * only writes new rows may. The table that the statement makes is newer as well, and has no rows but its own. */
+  const bool makes_it= writes && thd_sql_command(thd) == SQLCOM_CREATE_TABLE && !thd->lex->tmp_table();
+  is_newer= !failed && !makes_it && table->s->tmp_table == NO_TMP_TABLE && session->is_before(share->table);
   return is_newer && !locks_rows ? HA_ERR_TABLE_DEF_CHANGED : failed;
 }
 

@@ -582,6 +582,24 @@ SCENARIOS = {
         a& INSERT INTO o SELECT id, id, SLEEP(0.4) FROM t ON DUPLICATE KEY UPDATE n = n + 10
         b DELETE FROM o WHERE id IN (8, 2)
         a SELECT * FROM o ORDER BY id""",
+    "CREATE TABLE ... SELECT that looks into its own table": """
+        a CREATE TABLE src (id INT PRIMARY KEY, n INT, b TEXT) ENGINE={e}
+        a INSERT INTO src SELECT seq, seq, CONCAT('b', seq) FROM seq_1_to_9
+        a SET autocommit = 0
+        a CREATE TABLE c (id INT PRIMARY KEY) ENGINE={e} REPLACE SELECT id DIV 2 AS id, n FROM src
+        a SELECT * FROM c
+        a CREATE TABLE d (UNIQUE (b)) ENGINE={e} SELECT id, b FROM src
+        a SELECT COUNT(*) FROM d
+        a CREATE TABLE f (UNIQUE (b)) ENGINE={e} SELECT id, 'x' AS b FROM src
+        a CREATE TABLE g (b TEXT, UNIQUE (b)) ENGINE={e} REPLACE SELECT id, LEFT(b, 1) AS b FROM src
+        a SELECT * FROM g
+        a CREATE TABLE h (id INT PRIMARY KEY) ENGINE={e} PARTITION BY HASH (id) PARTITIONS 2 REPLACE SELECT id DIV 2 AS id, n FROM src
+        a SELECT * FROM h ORDER BY id
+        a CREATE TABLE i (b TEXT, UNIQUE (b)) ENGINE={e} IGNORE SELECT id, LEFT(b, 1) AS b FROM src
+        a SELECT * FROM i
+        a CREATE TEMPORARY TABLE j (id INT PRIMARY KEY) ENGINE={e} REPLACE SELECT id DIV 2 AS id, n FROM src
+        a SELECT * FROM j
+        a COMMIT""",
     "rows that are replaced and come and go meanwhile": """
         a CREATE TABLE t (id INT PRIMARY KEY, u INT UNIQUE, n INT) ENGINE={e}
         a INSERT INTO t VALUES (1,1,1)
