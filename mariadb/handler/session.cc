@@ -3,6 +3,7 @@
 #include "catalog.h"
 #include "two_phases.h"
 #include "slave.h"
+#include "sql_parse.h"
 #include <algorithm>
 #include <unordered_map>
 
@@ -143,15 +144,37 @@ static int await_earlier(THD *thd)
   return 0;
 }
 
+/* Whether a statement is a transaction, and writes to a table that it makes and to no other, as its functions may. */
+static bool writes_new_table_only(THD *thd)
+{
+  const LEX *lex= thd->lex;
+  switch (lex->sql_command)
+  {
+  case SQLCOM_CREATE_TABLE: case SQLCOM_ALTER_TABLE: case SQLCOM_CREATE_INDEX: case SQLCOM_DROP_INDEX:
+    break;
+  default:
+    return false;
+  }
+  if (thd->in_sub_stmt || !(is_one_statement(thd) || stmt_causes_implicit_commit(thd, CF_AUTO_COMMIT_TRANS)))
+    return false;
+  for (const TABLE_LIST *used= lex->query_tables; used; used= used->next_global)
+    if (used->prelocking_placeholder && used->lock_type >= TL_FIRST_WRITE)
+      return false;
+  return true;
+}
+
 int Session::begin(THD *thd, bool reads, bool consistent_read)
 {
   pantile_txn_options options= {};
   const int isolation= is_applier(thd) ? ISO_READ_COMMITTED : thd_tx_isolation(thd);
   only_reads= reads;
   options.read_only= reads;
-  is_serializable= isolation == ISO_SERIALIZABLE && !reads;
+  /* In the engine a serializable transaction cannot write to a table that is newer. Where nobody else sees what is written,
+   * a snapshot is as good. */
+  const bool makes_table= isolation == ISO_SERIALIZABLE && !reads && writes_new_table_only(thd);
+  is_serializable= isolation == ISO_SERIALIZABLE && !reads && !makes_table;
   options.isolation= is_serializable ? PANTILE_SERIALIZABLE : PANTILE_READ_COMMITTED;
-  const bool has_snapshot= !reads && isolation == ISO_REPEATABLE_READ && consistent_read;
+  const bool has_snapshot= makes_table || (!reads && isolation == ISO_REPEATABLE_READ && consistent_read);
   if (reads || has_snapshot)
     options.isolation= PANTILE_SNAPSHOT;
   options.has_lock_wait= true;

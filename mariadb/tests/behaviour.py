@@ -121,6 +121,12 @@ def serializable():
     same(a.do("SELECT SUM(n) FROM {t}"), [(60,)]), same(b.do("SELECT SUM(n) FROM {t}"), [(60,)])
     answers = [a.do("UPDATE {t} SET n = 0 WHERE id = 1"), b.do("UPDATE {t} SET n = 0 WHERE id = 2"), a.do("COMMIT"), b.do("COMMIT")]
     assert -1213 in answers, f"write skew: {answers}"
+    # Also of a transaction that begins with a statement that makes a table.
+    a, b = pair("Pantile", "SERIALIZABLE")
+    a.do("BEGIN"), same(a.do("CREATE TEMPORARY TABLE mine ENGINE=Pantile SELECT id FROM {t} WHERE id > 3"), 0)
+    same(a.do("SELECT SUM(n) FROM {t}"), [(60,)])
+    b.do("BEGIN"), same(b.do("SELECT SUM(n) FROM {t}"), [(60,)]), same(b.do("UPDATE {t} SET n = 0 WHERE id = 2"), 1)
+    same(a.do("UPDATE {t} SET n = 0 WHERE id = 1"), 1), same(b.do("COMMIT"), 0), same(a.do("COMMIT"), -1213)
     # A reader is not in a writer's way, nor the other way around.
     a, b = pair("Pantile", "SERIALIZABLE")
     a.do("BEGIN"), a.do("SELECT * FROM {t}")
