@@ -100,8 +100,15 @@ static size_t space_weight(CHARSET_INFO *cs, uint level, uchar *to, size_t room)
   return cs->coll->strnxfrm(cs, to, room, 1, space, length, level);
 }
 
-/* Weights of a text of so many bytes that count. Search keys may have more: the rest makes no difference. */
+/* Weights of as many characters as there is room for in so many bytes of a column. Search keys may have more: the rest makes
+ * no difference. */
 static size_t most_weights(CHARSET_INFO *cs, size_t bytes) { return cs->strnxfrmlen(std::max<size_t>(bytes, 1)) + 16; }
+
+/* Room for the weights of a text that has so many bytes: each may be a character. */
+static size_t room_for_weights(CHARSET_INFO *cs, size_t length, size_t most)
+{
+  return std::min(most_weights(cs, length / cs->mbminlen * cs->mbmaxlen), most);
+}
 
 /* Whether there are several levels of weights, which can be had one by one. */
 static bool has_levels(CHARSET_INFO *cs) { return cs->uca && cs->levels_for_order != MY_CS_COLL_LEVELS_S1; }
@@ -424,7 +431,7 @@ static void add_padded(CHARSET_INFO *cs, uint level, const uchar *weights, size_
 static void add_levels(CHARSET_INFO *cs, const uchar *data, size_t length, size_t most, bool is_char,
                        std::vector<uchar> &to)
 {
-  std::vector<uchar> weights(std::min(most_weights(cs, length), most));
+  std::vector<uchar> weights(room_for_weights(cs, length, most));
   for (uint n= 0; n < MY_STRXFRM_NLEVELS; n++)
   {
     if (!(cs->levels_for_order & (1 << n)))
@@ -474,7 +481,7 @@ static void add_weights(CHARSET_INFO *cs, const uchar *data, size_t length, uint
     return add_levels(cs, data, length, most, is_char, to);
   const bool pads= !(cs->state & MY_CS_NOPAD) && !is_compared_trimmed(cs);
   const bool by_weight= pads && cs->levels_for_order == MY_CS_COLL_LEVELS_S1;
-  std::vector<uchar> weights(std::min(most_weights(cs, length), most));
+  std::vector<uchar> weights(room_for_weights(cs, length, most));
   size_t count= weights.size();
   uint flags= 0;
   if (pads && !by_weight)

@@ -48,11 +48,13 @@ def chosen_collations(cursor, rand):
 
 def unique(cursor, rand, collation, charset):
     """Keys that refuse other rows, if there are any."""
-    rows = [(number, text(rand, 8) * rand.choice([1, 1, 1, 8])) for number in range(60)]
+    # Some differ only behind what they have in common.
+    common = [text(rand, 8) * 7 for _ in range(2)] + [""] * 6
+    rows = [(number, rand.choice(common) + text(rand, 8) * rand.choice([1, 1, 1, 8])) for number in range(60)]
     lists = []
     for engine in ENGINES:
         cursor.execute(f"DROP TABLE IF EXISTS u_{engine}")
-        cursor.execute(f"""CREATE TABLE u_{engine} (id INT PRIMARY KEY, v VARCHAR(64), UNIQUE v (v))
+        cursor.execute(f"""CREATE TABLE u_{engine} (id INT PRIMARY KEY, v VARCHAR(120), UNIQUE v (v))
             ENGINE={engine} CHARACTER SET {charset} COLLATE {collation}""")
         cursor.executemany(f"INSERT IGNORE INTO u_{engine} VALUES (%s, %s)", rows)
         cursor.execute(f"SELECT id FROM u_{engine} ORDER BY id")
@@ -68,13 +70,14 @@ def collations(connection, rand):
     for collation, charset in all_collations:
         for engine in ENGINES:
             cursor.execute(f"DROP TABLE IF EXISTS c_{engine}")
-            answer = run(cursor, f"""CREATE TABLE c_{engine} (id INT PRIMARY KEY, v VARCHAR(12), c CHAR(8), t TEXT,
+            answer = run(cursor, f"""CREATE TABLE c_{engine} (id INT PRIMARY KEY, v VARCHAR(40), c CHAR(8), t TEXT,
                 KEY v (v), KEY c (c), KEY t (t(6)), KEY vd (v DESC), KEY p (v(2), c))
                 ENGINE={engine} CHARACTER SET {charset} COLLATE {collation}""")
             assert answer == 0, f"{collation}, {engine}: {answer}"
         rows = []
+        common = ["", "", text(rand, 8) * 4]
         for number in range(80):
-            values = [None if rand.random() < 0.05 else text(rand, 8) for _ in range(3)]
+            values = [None if rand.random() < 0.05 else rand.choice(common[:size]) + text(rand, 8) for size in (3, 1, 3)]
             rows.append((number, *values))
         for engine in ENGINES:
             cursor.execute("SET sql_mode = ''")
@@ -94,7 +97,7 @@ def collations(connection, rand):
         for _ in range(30):
             column, index = rand.choice([("v", "v"), ("c", "c"), ("t", "t"), ("v", "vd"), ("v", "p")])
             operator = rand.choice(["=", "<", ">", "<=", ">=", "LIKE"])
-            value = text(rand, 4) + ("%" if operator == "LIKE" else "")
+            value = rand.choice(common) + text(rand, 4) + ("%" if operator == "LIKE" else "")
             answers = [run(cursor, f"SELECT id FROM c_{engine} FORCE INDEX ({index}) WHERE {column} {operator} %s ORDER BY id",
                            (value,)) for engine in ENGINES]
             if answers[0] != answers[1]:

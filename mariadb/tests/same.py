@@ -639,6 +639,16 @@ SCENARIOS = {
         a SELECT COUNT(*), SUM(w) FROM g
         a COMMIT
         a SHOW TABLES""",
+    "keys of texts that begin alike": """
+        a CREATE TABLE g (v VARCHAR(300) COLLATE utf8mb4_general_ci, UNIQUE (v)) CHARACTER SET utf8mb4 ENGINE={e}
+        a INSERT INTO g VALUES ('customer0001'), ('customer0002'), (CONCAT(REPEAT('x', 299), 'a')), (CONCAT(REPEAT('x', 299), 'b'))
+        a SELECT v FROM g FORCE INDEX (v) WHERE v > 'customer0001' ORDER BY v
+        a CREATE TABLE t (v VARCHAR(300) COLLATE utf8mb3_general_ci, UNIQUE (v)) CHARACTER SET utf8mb3 ENGINE={e}
+        a INSERT INTO t VALUES ('customer 000001'), ('customer 000002'), (CONCAT(REPEAT('x', 299), 'a')), (CONCAT(REPEAT('x', 299), 'b'))
+        a SELECT v FROM t FORCE INDEX (v) WHERE v > 'customer 000001' ORDER BY v
+        a CREATE TABLE u (v VARCHAR(100) COLLATE utf8mb4_unicode_ci, UNIQUE (v)) CHARACTER SET utf8mb4 ENGINE={e}
+        a INSERT INTO u VALUES (CONCAT(REPEAT('ﷺ', 49), 'a')), (CONCAT(REPEAT('ﷺ', 49), 'b'))
+        a SELECT RIGHT(v, 1) FROM u FORCE INDEX (v) ORDER BY v""",
     "rows that are replaced and come and go meanwhile": """
         a CREATE TABLE t (id INT PRIMARY KEY, u INT UNIQUE, n INT) ENGINE={e}
         a INSERT INTO t VALUES (1,1,1)
