@@ -105,13 +105,15 @@ ha_rows ha_pantile::records_in_range(uint index, const key_range *min, const key
   std::vector<pantile_value> from, to;
   pantile_range range= {};
   if (min)
-    shape.encode_key(table, index, min->key, min->length, false, from_scratch, from);
+  {
+    const bool is_whole= shape.encode_key(table, index, min->key, min->length, from_scratch, from);
+    range.from= from_key(from, is_whole, min->flag != HA_READ_AFTER_KEY);
+  }
   if (max)
-    shape.encode_key(table, index, max->key, max->length, true, to_scratch, to);
-  if (min)
-    range.from= {min->flag == HA_READ_AFTER_KEY ? PANTILE_EXCLUDED : PANTILE_INCLUDED, from.data(), from.size()};
-  if (max)
-    range.to= {max->flag == HA_READ_BEFORE_KEY ? PANTILE_EXCLUDED : PANTILE_INCLUDED, to.data(), to.size()};
+  {
+    const bool is_whole= shape.encode_key(table, index, max->key, max->length, to_scratch, to);
+    range.to= to_key(to, is_whole, max->flag != HA_READ_BEFORE_KEY);
+  }
   /* The optimizer takes none for a promise. */
   return std::max<uint64_t>(estimate(index, range), 1);
 }

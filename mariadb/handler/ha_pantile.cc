@@ -521,11 +521,6 @@ int ha_pantile::index_end()
   return 0;
 }
 
-static pantile_bound bound_of(int kind, const std::vector<pantile_value> &values)
-{
-  return {values.empty() ? PANTILE_UNBOUNDED : kind, values.data(), values.size()};
-}
-
 int ha_pantile::read_range_first(const key_range *start, const key_range *end, bool is_equal, bool sorted)
 {
   begins_range= true;
@@ -541,34 +536,35 @@ int ha_pantile::index_read_map(uchar *record, const uchar *key, key_part_map par
   const uint length= calculate_key_len(table, active_index, key, parts);
   if (!key || !length)
     return whole_index(record, false);
-  const bool is_upper= how == HA_READ_KEY_OR_PREV || how == HA_READ_PREFIX_LAST_OR_PREV || how == HA_READ_BEFORE_KEY;
-  shape.encode_key(table, active_index, key, length, is_upper, key_scratch, key_values);
+  const bool is_whole= shape.encode_key(table, active_index, key, length, key_scratch, key_values);
+  const auto from= [&](bool includes) { return from_key(key_values, is_whole, includes); };
+  const auto to= [&](bool includes) { return to_key(key_values, is_whole, includes); };
   pantile_range range= {};
-  const pantile_bound including= bound_of(PANTILE_INCLUDED, key_values);
-  const pantile_bound excluding= bound_of(PANTILE_EXCLUDED, key_values);
   cursor_is_bounded= false;
   switch (how)
   {
   case HA_READ_KEY_EXACT:
-    range.from= range.to= including;
+    range.from= from(true);
+    range.to= to(true);
     cursor_is_bounded= true;
     break;
   case HA_READ_KEY_OR_NEXT:
-    range.from= including;
+    range.from= from(true);
     break;
   case HA_READ_AFTER_KEY:
-    range.from= excluding;
+    range.from= from(false);
     break;
   case HA_READ_KEY_OR_PREV: case HA_READ_PREFIX_LAST_OR_PREV:
-    range.to= including;
+    range.to= to(true);
     range.reverse= true;
     break;
   case HA_READ_BEFORE_KEY:
-    range.to= excluding;
+    range.to= to(false);
     range.reverse= true;
     break;
   case HA_READ_PREFIX_LAST:
-    range.from= range.to= including;
+    range.from= from(true);
+    range.to= to(true);
     range.reverse= true;
     cursor_is_bounded= true;
     break;
@@ -577,8 +573,8 @@ int ha_pantile::index_read_map(uchar *record, const uchar *key, key_part_map par
   }
   if (begins_range && !range.reverse && !cursor_is_bounded && end_range)
   {
-    shape.encode_key(table, active_index, end_range->key, end_range->length, true, end_scratch, end_values);
-    range.to= bound_of(end_range->flag == HA_READ_BEFORE_KEY ? PANTILE_EXCLUDED : PANTILE_INCLUDED, end_values);
+    const bool is_whole_end= shape.encode_key(table, active_index, end_range->key, end_range->length, end_scratch, end_values);
+    range.to= to_key(end_values, is_whole_end, end_range->flag != HA_READ_BEFORE_KEY);
     cursor_is_bounded= true;
   }
   if (int code= open_cursor(active_index, range))
@@ -706,7 +702,8 @@ int ha_pantile::lock_duplicate()
     return PANTILE_NOT_FOUND;
   shape.key_of_row(duplicate, values.data(), key_values);
   pantile_range range= {};
-  range.from= range.to= bound_of(PANTILE_INCLUDED, key_values);
+  range.from= from_key(key_values, true, true);
+  range.to= to_key(key_values, true, true);
   int code= open_cursor(duplicate, range);
   if (code == PANTILE_OK)
     code= pantile_cursor_next_for_update(cursor, txn, false, row);

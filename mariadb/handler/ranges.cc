@@ -59,9 +59,9 @@ void ha_pantile::fetch_ahead()
     const KEY_MULTI_RANGE &range= taken_ranges[n].range;
     if (!(range.range_flag & EQ_RANGE) || !range.start_key.keypart_map)
       continue;
-    shape.encode_key(table, active_index, range.start_key.key, range.start_key.length, false, taken_ranges[n].scratch,
-                     key_values);
-    if (parts && key_values.size() != parts)
+    const bool may_be_there= shape.encode_key(table, active_index, range.start_key.key, range.start_key.length,
+                                              taken_ranges[n].scratch, key_values);
+    if (!may_be_there || (parts && key_values.size() != parts))
       continue;
     parts= key_values.size();
     keys.insert(keys.end(), key_values.begin(), key_values.end());

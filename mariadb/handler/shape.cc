@@ -691,7 +691,7 @@ void Shape::decode(TABLE *table, const pantile_value *values, uchar *record, boo
   }
 }
 
-void Shape::encode_key(TABLE *table, uint number, const uchar *image, uint length, bool is_upper, Scratch &scratch,
+bool Shape::encode_key(TABLE *table, uint number, const uchar *image, uint length, Scratch &scratch,
                        std::vector<pantile_value> &values) const
 {
   const KEY &key= table->key_info[number];
@@ -722,12 +722,31 @@ void Shape::encode_key(TABLE *table, uint number, const uchar *image, uint lengt
     else
     {
       std::vector<uchar> &to= scratch.of(p);
-      /* What is longer than any stored sort key lies before or behind all that begin like it. */
-      if (!sort_key(table, sorts[part.sort], null ? nullptr : data, bytes, to))
-        to.resize(sorts[part.sort].most), to.back()= is_upper ? 0xff : to.back();
+      const bool is_whole= sort_key(table, sorts[part.sort], null ? nullptr : data, bytes, to);
+      /* What is stored has no such beginning, or ends there: where sort keys have no end of their own, it comes first. */
+      if (!is_whole)
+        to.resize(sorts[part.sort].most);
       values.push_back(bytes_value(to.data(), to.size()));
+      if (!is_whole)
+        return false;
     }
   }
+  return true;
+}
+
+static pantile_bound bound(bool includes, const std::vector<pantile_value> &key)
+{
+  return {key.empty() ? PANTILE_UNBOUNDED : includes ? PANTILE_INCLUDED : PANTILE_EXCLUDED, key.data(), key.size()};
+}
+
+pantile_bound from_key(const std::vector<pantile_value> &key, bool is_whole, bool includes)
+{
+  return bound(includes && is_whole, key);
+}
+
+pantile_bound to_key(const std::vector<pantile_value> &key, bool is_whole, bool includes)
+{
+  return bound(includes || !is_whole, key);
 }
 
 void Shape::keep_parts(TABLE *table, uint number, size_t parts)

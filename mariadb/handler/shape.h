@@ -108,8 +108,10 @@ public:
   /* Fills a record. */
   void decode(TABLE *table, const pantile_value *values, uchar *record, bool all) const;
 
-  /* The values of a search key of the server, one for each part that it has; `is_upper` if it is the end of a range. */
-  void encode_key(TABLE *table, uint key, const uchar *image, uint length, bool is_upper, Scratch &scratch,
+  /* The values of a search key of the server, one for each part that it has. Returns false if a part is longer than any that
+   * is stored: then they end with the beginning of it, and all keys that begin like them lie before the one that is
+   * searched. */
+  bool encode_key(TABLE *table, uint key, const uchar *image, uint length, Scratch &scratch,
                   std::vector<pantile_value> &values) const;
 
   /* The engine's index of a key has so many columns. If the server takes the key for longer, it is told otherwise: long keys
@@ -134,6 +136,10 @@ pantile_type engine_type(const Field *field, const Stored_field &stored);
 /* Whether a column of another type can hold the engine's values of a field as they are. */
 bool holds_all_of(const Field *field, const Column_definition &type);
 pantile_value value_in(const Field *field, const Stored_field &stored, const uchar *record);
+
+/* Where a range begins or ends, at a key or behind or before it. `is_whole` is what encode_key has returned. */
+pantile_bound from_key(const std::vector<pantile_value> &key, bool is_whole, bool includes);
+pantile_bound to_key(const std::vector<pantile_value> &key, bool is_whole, bool includes);
 
 /* The engine's column of the numbers of rows that have no primary key. */
 extern const char *const ROW_NUMBER;
