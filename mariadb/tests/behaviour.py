@@ -803,7 +803,12 @@ def full_medium():
     b.do("XA END 'x'"), same(b.do("XA PREPARE 'x'"), -1114)
     assert "end what keeps" not in b.message, b.message
     eventually("there is room", lambda: a.do("UPDATE big SET n = n + 1") == 9000)
-    a.do("DROP TABLE big")
+    # What fills a table commits at its end, and is told that it did not.
+    eventually("there is room", lambda: a.do("CREATE TABLE half ENGINE=Pantile SELECT * FROM big") == 9000)
+    for statement in ("CREATE TABLE third ENGINE=Pantile SELECT * FROM big", "ALTER TABLE half FORCE, ALGORITHM=COPY",
+                      "CREATE TABLE third ENGINE=Pantile PARTITION BY HASH (id) PARTITIONS 2 SELECT * FROM big"):
+        same(a.do(statement), -1114), same(a.do("SELECT COUNT(*) FROM half"), [(9000,)])
+    same(a.do("SHOW TABLES LIKE 'third'"), []), a.do("DROP TABLE big, half")
 
 
 def texts_of_errors():
