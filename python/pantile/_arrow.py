@@ -23,7 +23,9 @@ def table(scan: _native.Scan) -> Any:
     """A `pyarrow.Table`. What the database refuses while it is read is raised as its own exception."""
     arrow = _package("pyarrow")
     try:
-        return arrow.RecordBatchReader.from_stream(scan).read_all()
+        batches = arrow.RecordBatchReader.from_stream(scan)
+        # One after the other, so that Python handles signals between them.
+        return arrow.Table.from_batches([batch for batch in batches], batches.schema)
     except arrow.ArrowException:
         scan._raise_failure()
         raise

@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
 use crate::error::{InvalidSchema, Misuse, Refusal};
-use crate::transaction::Transaction;
+use crate::transaction::Shared;
 
 /// Rows of a batch, at most, unless the program says how many.
 pub const BATCH_ROWS: usize = 65_536;
@@ -19,9 +19,11 @@ pub const BATCH_ROWS: usize = 65_536;
 /// What ended a stream too early, kept for Python: Arrow has only room for its text.
 pub type Failure = Arc<Mutex<Option<Refusal>>>;
 
-/// The rows of a cursor as batches. It needs neither Python nor its lock.
+/// The rows of a cursor as batches. It needs neither Python nor its lock, and has no object of Python: libraries read
+/// and drop it with and without the lock, on any thread, and nothing says which. Not even PyO3 knows, since it counts
+/// its own calls only: within one of them, `Python::attach` takes the lock for held after a library has let go of it.
 pub struct Reader {
-    transaction: Py<Transaction>,
+    transaction: Arc<Shared>,
     cursor: Cursor,
     batches: Batches,
     batch_rows: usize,
@@ -31,7 +33,7 @@ pub struct Reader {
 
 impl Reader {
     pub fn new(
-        transaction: Py<Transaction>,
+        transaction: Arc<Shared>,
         table: &Table,
         cursor: Cursor,
         columns: Vec<usize>,
@@ -45,7 +47,7 @@ impl Reader {
 
     fn batch(&mut self) -> Option<Result<RecordBatch, ArrowError>> {
         let Self { transaction, cursor, batches, batch_rows, .. } = self;
-        match transaction.get().read(|txn| batches.fill(txn, cursor, *batch_rows)) {
+        match transaction.read(|txn| batches.fill(txn, cursor, *batch_rows)) {
             Ok(0) => {
                 self.is_over = true;
                 None

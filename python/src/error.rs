@@ -136,6 +136,8 @@ pub enum Refusal {
     Misuse(String),
     Closed(&'static str),
     Engine(Engine),
+    /// What a handler of signals has raised.
+    Signal(PyErr),
 }
 
 impl From<Engine> for Refusal {
@@ -150,6 +152,7 @@ impl fmt::Display for Refusal {
             Self::Misuse(text) => f.write_str(text),
             Self::Closed(text) => f.write_str(text),
             Self::Engine(error) => error.fmt(f),
+            Self::Signal(raised) => raised.fmt(f),
         }
     }
 }
@@ -160,6 +163,7 @@ impl From<Refusal> for PyErr {
             Refusal::Misuse(text) => Misuse::new_err(text),
             Refusal::Closed(text) => Closed::new_err(text),
             Refusal::Engine(error) => raised(error),
+            Refusal::Signal(raised) => raised,
         }
     }
 }

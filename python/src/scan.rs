@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use pantile::{Cursor, OwnedValue, Range, Result, Value};
+use pantile::{Conflict, Cursor, OwnedValue, Range, Result, Value};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
@@ -119,6 +119,10 @@ impl Scan {
     }
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        if self.state()?.fetched.is_empty() {
+            // What takes the rows may be no loop of Python, which would do it.
+            py.check_signals()?;
+        }
         let state = &mut *self.state()?;
         // Also for rows that are here already: nothing outlives its transaction.
         self.transaction.get().with(py, |txn| state.fetch(txn, &self.columns))?;
@@ -165,7 +169,9 @@ impl Scan {
     }
 
     /// Raises what ended the stream, which Arrow has as text only.
-    fn _raise_failure(&self) -> PyResult<()> {
+    fn _raise_failure(&self, py: Python<'_>) -> PyResult<()> {
+        // A handler that raises says more than a wait that it could not end.
+        py.check_signals()?;
         match self.failure.lock().ok().and_then(|mut failure| failure.take()) {
             Some(failure) => Err(failure.into()),
             None => Ok(()),
@@ -211,7 +217,7 @@ impl Scan {
         let cursor = state.cursor.take();
         let cursor = cursor
             .ok_or_else(|| Misuse::new_err("the rows of this scan went to Arrow; make another scan"))?;
-        let transaction = Python::attach(|py| self.transaction.clone_ref(py));
+        let transaction = self.transaction.get().shared();
         let table = &self.table.get().table;
         Reader::new(transaction, table, cursor, self.columns.clone(), batch_rows, Arc::clone(&self.failure))
     }
@@ -235,6 +241,8 @@ impl State {
                     Ok(Some(row)) => self.fetched.push_back(row),
                     Ok(None) => self.is_over = true,
                     Err(error) if self.fetched.is_empty() => return Err(error),
+                    // The call raises what has interrupted it. The next one goes on.
+                    Err(pantile::Error::Conflict { conflict: Conflict::Interrupted, .. }) => break,
                     Err(error) => self.failed = Some(error),
                 }
             }

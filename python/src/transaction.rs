@@ -13,16 +13,27 @@ use crate::savepoint::Savepoint;
 use crate::scan::{Bounds, Given, Scan};
 use crate::value::{borrowed, key_from_python};
 
-/// What a signal handler has raised while the transaction waited.
-type Raised = Arc<Mutex<Option<PyErr>>>;
+/// How a transaction that waits treats signals.
+#[derive(Default)]
+struct Signals {
+    /// What a handler has raised meanwhile.
+    raised: Mutex<Option<PyErr>>,
+    /// A library reads as Arrow. Whether it holds the interpreter's lock is not known, so no handler can run.
+    are_left: AtomicBool,
+}
+
+/// The part of a transaction that is no object of Python.
+pub struct Shared {
+    running: Mutex<Option<pantile::Transaction>>,
+    signals: Arc<Signals>,
+    process: u32,
+}
 
 /// A transaction. Only one thread at a time can use it. It is rolled back
 /// unless it commits.
 #[pyclass(frozen, module = "pantile")]
 pub struct Transaction {
-    running: Mutex<Option<pantile::Transaction>>,
-    raised: Raised,
-    process: u32,
+    shared: Arc<Shared>,
     /// A migration has lent it, and ends it itself.
     is_lent: bool,
     has_committed: AtomicBool,
@@ -291,12 +302,11 @@ impl Transaction {
 
 impl Transaction {
     pub fn new(mut txn: pantile::Transaction) -> Self {
-        let raised = Raised::default();
-        txn.interrupt_when(stop_on_signals(Arc::clone(&raised)));
+        let signals = Arc::<Signals>::default();
+        txn.interrupt_when(stop_on_signals(Arc::clone(&signals)));
+        let shared = Shared { running: Mutex::new(Some(txn)), signals, process: std::process::id() };
         Self {
-            running: Mutex::new(Some(txn)),
-            raised,
-            process: std::process::id(),
+            shared: Arc::new(shared),
             is_lent: false,
             has_committed: AtomicBool::new(false),
             is_given_up: AtomicBool::new(false),
@@ -312,7 +322,7 @@ impl Transaction {
 
     /// Takes back what was lent, once no other thread uses it.
     pub fn take_back(&self) -> Option<pantile::Transaction> {
-        self.running.lock().ok().and_then(|mut running| running.take())
+        self.shared.running.lock().ok().and_then(|mut running| running.take())
     }
 
     /// Runs a call of the engine without the interpreter's lock.
@@ -342,17 +352,25 @@ impl Transaction {
         py: Python<'_>,
         call: impl FnOnce(&mut Option<pantile::Transaction>) -> Option<Result<T>> + Send,
     ) -> PyResult<T> {
-        let outcome = py.detach(|| self.try_locked(call));
-        let interrupted = self.raised.lock().ok().and_then(|mut raised| raised.take());
-        match (interrupted, outcome) {
-            (Some(signal), Err(Refusal::Engine(_))) => Err(signal),
-            (_, outcome) => Ok(outcome?),
-        }
+        Ok(py.detach(|| self.shared.try_locked(call))?)
     }
 
-    /// Runs a call of the engine on a thread that may not know Python.
+    /// What reads its rows where there may be no Python.
+    pub fn shared(&self) -> Arc<Shared> {
+        Arc::clone(&self.shared)
+    }
+}
+
+impl Shared {
+    /// Runs a call of the engine on a thread that may not know Python, or may hold its lock.
     pub fn read<T>(&self, call: impl FnOnce(&pantile::Transaction) -> Result<T>) -> Result<T, Refusal> {
-        self.try_locked(|running| running.as_ref().map(call))
+        self.try_locked(|running| {
+            let txn = running.as_ref()?;
+            self.signals.are_left.store(true, Ordering::Relaxed);
+            let outcome = call(txn);
+            self.signals.are_left.store(false, Ordering::Relaxed);
+            Some(outcome)
+        })
     }
 
     fn try_locked<T>(
@@ -361,8 +379,11 @@ impl Transaction {
     ) -> Result<T, Refusal> {
         check_process(self.process)?;
         let misuse = |what: &str| Refusal::Misuse(what.to_owned());
-        let outcome = match self.running.try_lock() {
-            Ok(mut running) => call(&mut running),
+        let (outcome, signal) = match self.running.try_lock() {
+            Ok(mut running) => {
+                let outcome = call(&mut running);
+                (outcome, self.signals.raised.lock().ok().and_then(|mut raised| raised.take()))
+            }
             Err(TryLockError::WouldBlock) => {
                 return Err(misuse("another thread is using the transaction; this call did nothing"));
             }
@@ -370,20 +391,29 @@ impl Transaction {
                 return Err(misuse("a call has failed in the middle; the transaction can only be dropped"));
             }
         };
-        Ok(outcome.ok_or(Refusal::Closed("the transaction has ended; begin another one"))??)
+        match signal {
+            // Also if the call has something to return, as rows that it has read ahead.
+            Some(signal) => Err(Refusal::Signal(signal)),
+            None => Ok(outcome.ok_or(Refusal::Closed("the transaction has ended; begin another one"))??),
+        }
     }
 }
 
 /// Lets Python handle signals while a transaction waits, and stops the wait
 /// when a handler raises, as that of Ctrl-C does.
-fn stop_on_signals(raised: Raised) -> impl Fn(Option<u64>) -> bool + Send + Sync {
-    move |_| match Python::attach(|py| py.check_signals()) {
-        Ok(()) => false,
-        Err(signal) => raised.lock().map(|mut raised| *raised = Some(signal)).is_ok(),
+fn stop_on_signals(signals: Arc<Signals>) -> impl Fn(Option<u64>) -> bool + Send + Sync {
+    move |_| {
+        if signals.are_left.load(Ordering::Relaxed) {
+            return false;
+        }
+        match Python::attach(|py| py.check_signals()) {
+            Ok(()) => false,
+            Err(signal) => signals.raised.lock().map(|mut raised| *raised = Some(signal)).is_ok(),
+        }
     }
 }
 
-impl Drop for Transaction {
+impl Drop for Shared {
     /// Rolls back, but not in a forked process: the locks are its parent's.
     fn drop(&mut self) {
         if self.process != std::process::id() {

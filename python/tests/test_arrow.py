@@ -122,9 +122,15 @@ def test_any_reader_of_arrow_takes_a_scan(db, numbers):
         for _ in range(100):
             txn.scan(numbers).__arrow_c_stream__()
             txn.scan(numbers).to_batches().read_next_batch()
-        # What was released without Python's lock is dropped by the next call.
-        txn.count(numbers)
         assert sys.getrefcount(txn) == before
+    running = db.stats()["running"]
+    txn = db.begin(read_only=True)
+    streams = [txn.scan(numbers).to_batches(), txn.scan(numbers).__arrow_c_stream__()]
+    del txn
+    assert db.stats()["running"] == running + 1 and streams.pop(0).read_all().num_rows == 1000
+    assert db.stats()["running"] == running + 1
+    streams.clear()
+    assert db.stats()["running"] == running
 
 
 def test_what_is_refused(db, numbers):
