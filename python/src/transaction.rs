@@ -1,7 +1,7 @@
 //! Transactions.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use pantile::{OwnedValue, Position, Result};
 use pyo3::prelude::*;
@@ -9,7 +9,7 @@ use pyo3::types::{PyBytes, PyDict, PyList};
 
 use crate::definition::Table;
 use crate::error::{Closed, InvalidValue, Misuse, Refusal, check_process};
-use crate::savepoint::Savepoint;
+use crate::savepoint::{Points, Savepoint};
 use crate::scan::{Bounds, Given, Scan};
 use crate::value::{borrowed, key_from_python};
 
@@ -34,6 +34,7 @@ pub struct Shared {
 #[pyclass(frozen, module = "pantile")]
 pub struct Transaction {
     shared: Arc<Shared>,
+    points: Mutex<Points>,
     /// A migration has lent it, and ends it itself.
     is_lent: bool,
     has_committed: AtomicBool,
@@ -307,6 +308,7 @@ impl Transaction {
         let shared = Shared { running: Mutex::new(Some(txn)), signals, process: std::process::id() };
         Self {
             shared: Arc::new(shared),
+            points: Mutex::default(),
             is_lent: false,
             has_committed: AtomicBool::new(false),
             is_given_up: AtomicBool::new(false),
@@ -353,6 +355,11 @@ impl Transaction {
         call: impl FnOnce(&mut Option<pantile::Transaction>) -> Option<Result<T>> + Send,
     ) -> PyResult<T> {
         Ok(py.detach(|| self.shared.try_locked(call))?)
+    }
+
+    /// Its savepoints, to be changed within its calls.
+    pub fn points(&self) -> MutexGuard<'_, Points> {
+        self.points.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What reads its rows where there may be no Python.

@@ -173,6 +173,53 @@ def test_a_block_may_end_its_transaction_itself(db, numbers):
         assert [row["n"] for row in txn.get_many(numbers, [1, 2])] == [10, 20]
 
 
+def test_a_savepoint_undoes_its_block_also_after_an_earlier_one_was_undone(db, numbers):
+    def ids():
+        return [id for id, _ in txn.scan(numbers, start=1000, tuples=True)]
+
+    with db.transaction() as txn:
+        with txn.savepoint() as outer:
+            txn.insert(numbers, (1000, 0))
+            with pytest.raises(ZeroDivisionError), txn.savepoint() as middle:
+                txn.insert(numbers, (1001, 0))
+                with pytest.raises(ZeroDivisionError), txn.savepoint() as inner:
+                    txn.insert(numbers, (1002, 0))
+                    outer.rollback()
+                    assert ids() == []
+                    txn.insert(numbers, (1003, 0))
+                    with txn.savepoint():
+                        txn.insert(numbers, (1004, 0))
+                    assert ids() == [1003, 1004]
+                    1 / 0
+                assert ids() == []
+                txn.insert(numbers, (1005, 0))
+                middle.rollback()
+                assert ids() == []
+                txn.insert(numbers, (1006, 0))
+                with pytest.raises(pantile.Error, match="savepoint"):
+                    inner.rollback()
+                1 / 0
+            assert ids() == []
+            txn.insert(numbers, (1007, 0))
+    with db.read() as txn:
+        assert ids() == [1007]
+
+
+def test_a_block_that_cannot_be_undone_says_so(db, numbers):
+    with db.transaction() as txn, txn.savepoint() as outer:
+        with pytest.raises(pantile.Error, match="savepoint") as raised, txn.savepoint():
+            outer.__exit__()
+            txn.insert(numbers, (1000, 0))
+            1 / 0
+        assert isinstance(raised.value.__context__, ZeroDivisionError)
+        txn.delete(numbers, 1000)
+    # What the block raises says more than that the transaction is over.
+    for end in (pantile.Transaction.commit, pantile.Transaction.rollback):
+        with pytest.raises(ZeroDivisionError), db.transaction() as txn, txn.savepoint():
+            end(txn)
+            1 / 0
+
+
 def test_a_body_that_has_committed_does_not_run_again(db, numbers):
     def add(txn, committed):
         txn.update(numbers, 1, n=txn.get(numbers, 1)["n"] + 1)
