@@ -42,7 +42,7 @@ fn complaint(output: &Output) -> String {
 
 fn left_over(dir: &Path) -> usize {
     let entries = dir.read_dir().expect("a directory").flatten();
-    entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("pantile-bench-")).count()
+    entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("pantile-bench.")).count()
 }
 
 #[test]

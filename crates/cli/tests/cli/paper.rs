@@ -74,7 +74,7 @@ fn interrupted_at(args: &[&str], is_line: impl Fn(&str) -> bool) -> (Vec<String>
 }
 
 fn is_announcement(line: &str) -> bool {
-    line.contains(" runs, as far as ")
+    line.contains(" runs in about ")
 }
 
 /// How many runs are announced.
