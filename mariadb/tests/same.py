@@ -12,6 +12,28 @@ import pymysql
 
 SOCKET = sys.argv[1]
 
+
+def longer_than_stored(table, kind, key, most):
+    """Searches for a text of one more than as many bytes as the longest text that is there."""
+    lines = f"""
+        a CREATE TABLE {table} (id INT PRIMARY KEY, v {kind}, n INT, KEY v ({key})) ENGINE={{e}}
+        a INSERT INTO {table} VALUES (1, 'a', 1), (2, REPEAT('b', {most}), 2), (3, CONCAT(REPEAT('b', {most - 1}), 'c'), 3), (4, 'c', 4), (5, REPEAT('b', {most}), 5)"""
+    for last in ("\\t", "x"):
+        longer = f"CONCAT(REPEAT('b', {most}), '{last}')"
+        lines += f"""
+        a SELECT LENGTH(MAX(v)) FROM {table} WHERE v < {longer}
+        a SELECT LENGTH(MIN(v)) FROM {table} WHERE v >= {longer}
+        a SELECT id FROM {table} FORCE INDEX (v) WHERE v < {longer} ORDER BY v DESC, id
+        a SELECT id FROM {table} FORCE INDEX (v) WHERE v IN ({longer}, 'a', REPEAT('b', {most})) ORDER BY id
+        a HANDLER {table} OPEN
+        a HANDLER {table} READ v = ({longer})
+        a HANDLER {table} READ v PREV
+        a HANDLER {table} READ v <= ({longer})
+        a HANDLER {table} READ v >= ({longer})
+        a HANDLER {table} CLOSE"""
+    return lines
+
+
 # A line begins with the session that runs it. {e} is the engine.
 SCENARIOS = {
     "a wait that ends within a function that goes on after errors": """
@@ -649,117 +671,13 @@ SCENARIOS = {
         a CREATE TABLE u (v VARCHAR(100) COLLATE utf8mb4_unicode_ci, UNIQUE (v)) CHARACTER SET utf8mb4 ENGINE={e}
         a INSERT INTO u VALUES (CONCAT(REPEAT('ﷺ', 49), 'a')), (CONCAT(REPEAT('ﷺ', 49), 'b'))
         a SELECT RIGHT(v, 1) FROM u FORCE INDEX (v) ORDER BY v""",
-    "keys that are searched and longer than any that is there": """
-        a CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(2000) CHARACTER SET latin1, n INT, KEY v (v)) ENGINE={e}
-        a INSERT INTO t VALUES (1, 'a', 1), (2, REPEAT('b', 1360), 2), (3, CONCAT(REPEAT('b', 1359), 'c'), 3), (4, 'c', 4), (5, REPEAT('b', 1360), 5)
-        a SELECT LENGTH(MAX(v)) FROM t WHERE v < CONCAT(REPEAT('b', 1360), '\\t')
-        a SELECT LENGTH(MIN(v)) FROM t WHERE v >= CONCAT(REPEAT('b', 1360), '\\t')
-        a SELECT id FROM t FORCE INDEX (v) WHERE v < CONCAT(REPEAT('b', 1360), '\\t') ORDER BY v DESC, id
-        a SELECT id FROM t FORCE INDEX (v) WHERE v IN (CONCAT(REPEAT('b', 1360), '\\t'), 'a', REPEAT('b', 1360)) ORDER BY id
-        a HANDLER t OPEN
-        a HANDLER t READ v = (CONCAT(REPEAT('b', 1360), '\\t'))
-        a HANDLER t READ v PREV
-        a HANDLER t READ v <= (CONCAT(REPEAT('b', 1360), '\\t'))
-        a HANDLER t READ v >= (CONCAT(REPEAT('b', 1360), '\\t'))
-        a HANDLER t CLOSE
-        a SELECT LENGTH(MAX(v)) FROM t WHERE v < CONCAT(REPEAT('b', 1360), 'x')
-        a SELECT LENGTH(MIN(v)) FROM t WHERE v >= CONCAT(REPEAT('b', 1360), 'x')
-        a SELECT id FROM t FORCE INDEX (v) WHERE v < CONCAT(REPEAT('b', 1360), 'x') ORDER BY v DESC, id
-        a SELECT id FROM t FORCE INDEX (v) WHERE v IN (CONCAT(REPEAT('b', 1360), 'x'), 'a', REPEAT('b', 1360)) ORDER BY id
-        a HANDLER t OPEN
-        a HANDLER t READ v = (CONCAT(REPEAT('b', 1360), 'x'))
-        a HANDLER t READ v PREV
-        a HANDLER t READ v <= (CONCAT(REPEAT('b', 1360), 'x'))
-        a HANDLER t READ v >= (CONCAT(REPEAT('b', 1360), 'x'))
-        a HANDLER t CLOSE
-        a CREATE TABLE m (id INT PRIMARY KEY, v VARCHAR(2000) CHARACTER SET latin1 COLLATE latin1_swedish_nopad_ci, n INT, KEY v (v)) ENGINE={e}
-        a INSERT INTO m VALUES (1, 'a', 1), (2, REPEAT('b', 1530), 2), (3, CONCAT(REPEAT('b', 1529), 'c'), 3), (4, 'c', 4), (5, REPEAT('b', 1530), 5)
-        a SELECT LENGTH(MAX(v)) FROM m WHERE v < CONCAT(REPEAT('b', 1530), '\\t')
-        a SELECT LENGTH(MIN(v)) FROM m WHERE v >= CONCAT(REPEAT('b', 1530), '\\t')
-        a SELECT id FROM m FORCE INDEX (v) WHERE v < CONCAT(REPEAT('b', 1530), '\\t') ORDER BY v DESC, id
-        a SELECT id FROM m FORCE INDEX (v) WHERE v IN (CONCAT(REPEAT('b', 1530), '\\t'), 'a', REPEAT('b', 1530)) ORDER BY id
-        a HANDLER m OPEN
-        a HANDLER m READ v = (CONCAT(REPEAT('b', 1530), '\\t'))
-        a HANDLER m READ v PREV
-        a HANDLER m READ v <= (CONCAT(REPEAT('b', 1530), '\\t'))
-        a HANDLER m READ v >= (CONCAT(REPEAT('b', 1530), '\\t'))
-        a HANDLER m CLOSE
-        a SELECT LENGTH(MAX(v)) FROM m WHERE v < CONCAT(REPEAT('b', 1530), 'x')
-        a SELECT LENGTH(MIN(v)) FROM m WHERE v >= CONCAT(REPEAT('b', 1530), 'x')
-        a SELECT id FROM m FORCE INDEX (v) WHERE v < CONCAT(REPEAT('b', 1530), 'x') ORDER BY v DESC, id
-        a SELECT id FROM m FORCE INDEX (v) WHERE v IN (CONCAT(REPEAT('b', 1530), 'x'), 'a', REPEAT('b', 1530)) ORDER BY id
-        a HANDLER m OPEN
-        a HANDLER m READ v = (CONCAT(REPEAT('b', 1530), 'x'))
-        a HANDLER m READ v PREV
-        a HANDLER m READ v <= (CONCAT(REPEAT('b', 1530), 'x'))
-        a HANDLER m READ v >= (CONCAT(REPEAT('b', 1530), 'x'))
-        a HANDLER m CLOSE
-        a CREATE TABLE u (id INT PRIMARY KEY, v VARCHAR(760) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci, n INT, KEY v (v, n)) ENGINE={e}
-        a INSERT INTO u VALUES (1, 'a', 1), (2, REPEAT('b', 676), 2), (3, CONCAT(REPEAT('b', 675), 'c'), 3), (4, 'c', 4), (5, REPEAT('b', 676), 5)
-        a SELECT LENGTH(MAX(v)) FROM u WHERE v < CONCAT(REPEAT('b', 676), '\\t')
-        a SELECT LENGTH(MIN(v)) FROM u WHERE v >= CONCAT(REPEAT('b', 676), '\\t')
-        a SELECT id FROM u FORCE INDEX (v) WHERE v < CONCAT(REPEAT('b', 676), '\\t') ORDER BY v DESC, id
-        a SELECT id FROM u FORCE INDEX (v) WHERE v IN (CONCAT(REPEAT('b', 676), '\\t'), 'a', REPEAT('b', 676)) ORDER BY id
-        a HANDLER u OPEN
-        a HANDLER u READ v = (CONCAT(REPEAT('b', 676), '\\t'))
-        a HANDLER u READ v PREV
-        a HANDLER u READ v <= (CONCAT(REPEAT('b', 676), '\\t'))
-        a HANDLER u READ v >= (CONCAT(REPEAT('b', 676), '\\t'))
-        a HANDLER u CLOSE
-        a SELECT LENGTH(MAX(v)) FROM u WHERE v < CONCAT(REPEAT('b', 676), 'x')
-        a SELECT LENGTH(MIN(v)) FROM u WHERE v >= CONCAT(REPEAT('b', 676), 'x')
-        a SELECT id FROM u FORCE INDEX (v) WHERE v < CONCAT(REPEAT('b', 676), 'x') ORDER BY v DESC, id
-        a SELECT id FROM u FORCE INDEX (v) WHERE v IN (CONCAT(REPEAT('b', 676), 'x'), 'a', REPEAT('b', 676)) ORDER BY id
-        a HANDLER u OPEN
-        a HANDLER u READ v = (CONCAT(REPEAT('b', 676), 'x'))
-        a HANDLER u READ v PREV
-        a HANDLER u READ v <= (CONCAT(REPEAT('b', 676), 'x'))
-        a HANDLER u READ v >= (CONCAT(REPEAT('b', 676), 'x'))
-        a HANDLER u CLOSE
-        a CREATE TABLE d (id INT PRIMARY KEY, v VARCHAR(2000) CHARACTER SET latin1, n INT, KEY v (v DESC)) ENGINE={e}
-        a INSERT INTO d VALUES (1, 'a', 1), (2, REPEAT('b', 1352), 2), (3, CONCAT(REPEAT('b', 1351), 'c'), 3), (4, 'c', 4), (5, REPEAT('b', 1352), 5)
-        a SELECT LENGTH(MAX(v)) FROM d WHERE v < CONCAT(REPEAT('b', 1352), '\\t')
-        a SELECT LENGTH(MIN(v)) FROM d WHERE v >= CONCAT(REPEAT('b', 1352), '\\t')
-        a SELECT id FROM d FORCE INDEX (v) WHERE v < CONCAT(REPEAT('b', 1352), '\\t') ORDER BY v DESC, id
-        a SELECT id FROM d FORCE INDEX (v) WHERE v IN (CONCAT(REPEAT('b', 1352), '\\t'), 'a', REPEAT('b', 1352)) ORDER BY id
-        a HANDLER d OPEN
-        a HANDLER d READ v = (CONCAT(REPEAT('b', 1352), '\\t'))
-        a HANDLER d READ v PREV
-        a HANDLER d READ v <= (CONCAT(REPEAT('b', 1352), '\\t'))
-        a HANDLER d READ v >= (CONCAT(REPEAT('b', 1352), '\\t'))
-        a HANDLER d CLOSE
-        a SELECT LENGTH(MAX(v)) FROM d WHERE v < CONCAT(REPEAT('b', 1352), 'x')
-        a SELECT LENGTH(MIN(v)) FROM d WHERE v >= CONCAT(REPEAT('b', 1352), 'x')
-        a SELECT id FROM d FORCE INDEX (v) WHERE v < CONCAT(REPEAT('b', 1352), 'x') ORDER BY v DESC, id
-        a SELECT id FROM d FORCE INDEX (v) WHERE v IN (CONCAT(REPEAT('b', 1352), 'x'), 'a', REPEAT('b', 1352)) ORDER BY id
-        a HANDLER d OPEN
-        a HANDLER d READ v = (CONCAT(REPEAT('b', 1352), 'x'))
-        a HANDLER d READ v PREV
-        a HANDLER d READ v <= (CONCAT(REPEAT('b', 1352), 'x'))
-        a HANDLER d READ v >= (CONCAT(REPEAT('b', 1352), 'x'))
-        a HANDLER d CLOSE
-        a CREATE TABLE b (id INT PRIMARY KEY, v BLOB, n INT, KEY v (v(2000))) ENGINE={e}
-        a INSERT INTO b VALUES (1, 'a', 1), (2, REPEAT('b', 1530), 2), (3, CONCAT(REPEAT('b', 1529), 'c'), 3), (4, 'c', 4), (5, REPEAT('b', 1530), 5)
-        a SELECT LENGTH(MAX(v)) FROM b WHERE v < CONCAT(REPEAT('b', 1530), '\\t')
-        a SELECT LENGTH(MIN(v)) FROM b WHERE v >= CONCAT(REPEAT('b', 1530), '\\t')
-        a SELECT id FROM b FORCE INDEX (v) WHERE v < CONCAT(REPEAT('b', 1530), '\\t') ORDER BY v DESC, id
-        a SELECT id FROM b FORCE INDEX (v) WHERE v IN (CONCAT(REPEAT('b', 1530), '\\t'), 'a', REPEAT('b', 1530)) ORDER BY id
-        a HANDLER b OPEN
-        a HANDLER b READ v = (CONCAT(REPEAT('b', 1530), '\\t'))
-        a HANDLER b READ v PREV
-        a HANDLER b READ v <= (CONCAT(REPEAT('b', 1530), '\\t'))
-        a HANDLER b READ v >= (CONCAT(REPEAT('b', 1530), '\\t'))
-        a HANDLER b CLOSE
-        a SELECT LENGTH(MAX(v)) FROM b WHERE v < CONCAT(REPEAT('b', 1530), 'x')
-        a SELECT LENGTH(MIN(v)) FROM b WHERE v >= CONCAT(REPEAT('b', 1530), 'x')
-        a SELECT id FROM b FORCE INDEX (v) WHERE v < CONCAT(REPEAT('b', 1530), 'x') ORDER BY v DESC, id
-        a SELECT id FROM b FORCE INDEX (v) WHERE v IN (CONCAT(REPEAT('b', 1530), 'x'), 'a', REPEAT('b', 1530)) ORDER BY id
-        a HANDLER b OPEN
-        a HANDLER b READ v = (CONCAT(REPEAT('b', 1530), 'x'))
-        a HANDLER b READ v PREV
-        a HANDLER b READ v <= (CONCAT(REPEAT('b', 1530), 'x'))
-        a HANDLER b READ v >= (CONCAT(REPEAT('b', 1530), 'x'))
-        a HANDLER b CLOSE""",
+    # The lengths are the longest that their keys have room for.
+    "keys that are searched and longer than any that is there": "".join([
+        longer_than_stored("t", "VARCHAR(2000) CHARACTER SET latin1", "v", 1360),
+        longer_than_stored("m", "VARCHAR(2000) CHARACTER SET latin1 COLLATE latin1_swedish_nopad_ci", "v", 1530),
+        longer_than_stored("u", "VARCHAR(760) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci", "v, n", 676),
+        longer_than_stored("d", "VARCHAR(2000) CHARACTER SET latin1", "v DESC", 1352),
+        longer_than_stored("b", "BLOB", "v(2000)", 1530)]),
     "periods that must not overlap, of rows that are there": """
         a CREATE TABLE t (id INT, s DATE, e DATE, PERIOD FOR p (s, e)) ENGINE={e}
         a INSERT INTO t VALUES (1, '2003-01-01', '2003-03-01'), (1, '2003-02-01', '2003-04-01')

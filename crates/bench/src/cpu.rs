@@ -77,24 +77,25 @@ impl CpuTime {
             let threads = self.engine.iter().filter(|(_, thread)| thread.takes_memory == takes_memory);
             threads.fold(0.0, |sum, (id, thread)| sum + thread.seconds - before(id))
         };
+        let user_seconds = self.process.0 - earlier.process.0;
+        let system_seconds = self.process.1 - earlier.process.1;
+        let others = earlier.others.zip(self.others);
         Cpu {
-            user_seconds: self.process.0 - earlier.process.0,
-            system_seconds: self.process.1 - earlier.process.1,
+            user_seconds,
+            system_seconds,
             measuring_seconds: self.measuring - earlier.measuring,
             memory_seconds: engine(true),
             background_seconds: engine(false),
-            others_share: earlier.others.zip(self.others).map(|(from, to)| to.share_since(&from)),
+            others_share: others.map(|(from, to)| to.share_since(&from, user_seconds + system_seconds)),
         }
     }
 }
 
-/// How much of the machine was taken up to a moment, and how much of it by this
-/// process.
+/// How much of the machine was taken up to a moment.
 #[derive(Clone, Copy, Debug)]
 struct Others {
     at: Instant,
     machine: Busy,
-    ours: f64,
 }
 
 /// The processors of a machine, and the seconds for which they have worked
@@ -110,17 +111,16 @@ impl Others {
     fn watch() -> Option<Self> {
         let ticks = sysconf(SysconfVar::CLK_TCK).ok()??;
         let machine = busy(&fs::read_to_string("/proc/stat").ok()?, ticks as f64)?;
-        let (user, system) = times(UsageWho::RUSAGE_SELF);
-        Some(Self { at: Instant::now(), machine, ours: user + system })
+        Some(Self { at: Instant::now(), machine })
     }
 
     /// The share of all processors' time that other programs, or other machines on
-    /// the same processors, took since an `earlier` moment.
-    fn share_since(&self, earlier: &Self) -> f64 {
+    /// the same processors, took since an `earlier` moment, in which this process took
+    /// `ours` seconds.
+    fn share_since(&self, earlier: &Self, ours: f64) -> f64 {
         let all = (self.at - earlier.at).as_secs_f64() * self.machine.processors;
         let busy = self.machine.seconds - earlier.machine.seconds;
-        let others = busy - (self.ours - earlier.ours);
-        if all > 0.0 { (others / all).clamp(0.0, 1.0) } else { 0.0 }
+        if all > 0.0 { ((busy - ours) / all).clamp(0.0, 1.0) } else { 0.0 }
     }
 }
 
@@ -243,13 +243,13 @@ mod tests {
         let before = busy(&stat(100, 7), 100.0).unwrap();
         assert_eq!(before, Busy { processors: 2.0, seconds: 1.6 });
         let at = Instant::now();
-        let earlier = Others { at, machine: before, ours: 40.0 };
+        let earlier = Others { at, machine: before };
         let machine = busy(&stat(380, 27), 100.0).unwrap();
-        let later = Others { at: at + Duration::from_secs(2), machine, ours: 42.0 };
-        assert!((later.share_since(&earlier) - 0.25).abs() < 1e-9);
+        let later = Others { at: at + Duration::from_secs(2), machine };
+        assert!((later.share_since(&earlier, 2.0) - 0.25).abs() < 1e-9);
         // Counts are coarser than times.
-        assert_eq!(Others { ours: 44.0, ..later }.share_since(&earlier), 0.0);
-        assert_eq!(earlier.share_since(&earlier), 0.0);
+        assert_eq!(later.share_since(&earlier, 4.0), 0.0);
+        assert_eq!(earlier.share_since(&earlier, 0.0), 0.0);
         for other in ["", "cpu  1 2 x 4 5 6 7 8\ncpu0 1\n", "cpu  1 2 3 4 5 6 7 8\n"] {
             assert_eq!(busy(other, 100.0), None, "{other}");
         }

@@ -177,7 +177,7 @@ impl Registry {
             return None;
         }
         fence(Ordering::SeqCst);
-        let (mut undecided, mut listed) = (Vec::new(), Vec::new());
+        let mut listed = Vec::new();
         for state in self.slots_used() {
             let active = state.active.load(Ordering::SeqCst);
             match active {
@@ -187,7 +187,6 @@ impl Registry {
             }
             let pending = Timestamp::from_raw(state.pending.load(Ordering::SeqCst));
             if pending <= ts {
-                undecided.push(pending);
                 listed.push((state, active, pending));
             }
         }
@@ -199,7 +198,8 @@ impl Registry {
                 && state.pending.load(Ordering::SeqCst) == pending.get()
                 && state.active.load(Ordering::SeqCst) == *active
         };
-        listed.iter().all(has_not_published).then_some(undecided)
+        let pending = |(_, _, pending): &(&SlotState, u64, Timestamp)| *pending;
+        listed.iter().all(has_not_published).then(|| listed.iter().map(pending).collect())
     }
 
     /// The transactions that are committing or copying now. Other transactions

@@ -299,10 +299,9 @@ fn remarks(groups: &[Group<'_>], records: &[Record]) -> String {
         }
     }
     for record in records {
-        if let Some(warning) = record.emulation.and_then(emulation_warning) {
-            text += &format!("\nwarning: run {} on {}: {warning}\n", record.run, variant(record));
-        }
-        if let Some(warning) = record.cpu.others_share.and_then(others_warning) {
+        let emulation = record.emulation.and_then(emulation_warning);
+        let others = record.cpu.others_share.and_then(others_warning);
+        for warning in emulation.into_iter().chain(others) {
             text += &format!("\nwarning: run {} on {}: {warning}\n", record.run, variant(record));
         }
     }

@@ -377,6 +377,21 @@ impl Store {
         }
     }
 
+    /// The links of a chain, from the version at `newest` with this `begin_ts`, which an anchor
+    /// has just named: each with the `begin_ts` of the version that has it. The next one is looked for when it is asked
+    /// for; what holds for [`Store::older`] holds for it.
+    pub fn links(&self, newest: Address, begin: Timestamp) -> impl Iterator<Item = (Link, Timestamp)> {
+        let mut last = None;
+        std::iter::from_fn(move || {
+            last = match last {
+                None => self.link(newest).map(|link| (link, begin)),
+                Some((link, newer)) => self.older(link, newer).map(|older| (older, link.begin_ts)),
+            };
+            last
+        })
+        .fuse()
+    }
+
     /// The link from the version at `address`, which an anchor has just named,
     /// to the version before it.
     #[inline]
@@ -435,21 +450,11 @@ impl Store {
     /// transaction, this walk continues to versions that no transaction sees,
     /// and must not rely on their state.
     pub fn chain_length(&self, newest: Address) -> u64 {
-        let (mut length, mut newer) = (1, self.content_header(newest).timestamp());
-        let mut next = self.link(newest);
-        while let Some(link) = next {
-            // The slot may have been rewritten.
-            if self.options.reuse.is_some() && !self.is_there(link) {
-                break;
-            }
-            length += 1;
-            next = self.older(link, newer);
-            newer = link.begin_ts;
-            // The link of a slot that has been rewritten does not lead back in
-            // time.
-            next = next.filter(|older| older.begin_ts < newer);
-        }
-        length
+        let begin = self.content_header(newest).timestamp();
+        // A slot may have been rewritten. Its link does not lead back in time.
+        let is_there = |link| self.options.reuse.is_none() || self.is_there(link);
+        let links = self.links(newest, begin);
+        1 + links.take_while(|(link, newer)| link.begin_ts < *newer && is_there(*link)).count() as u64
     }
 
     /// Whether the chunk is divided so that a content can lie there.

@@ -433,9 +433,9 @@ impl Core {
         if version.is_none() {
             return true;
         }
-        let mut end = self.store.content_header(version).timestamp();
-        let mut next = self.store.link(version);
-        while let Some(link) = next.filter(|_| running.min().max(until) < end) {
+        let begin = self.store.content_header(version).timestamp();
+        let links = self.store.links(version, begin);
+        for (link, end) in links.take_while(|&(_, end)| running.min().max(until) < end) {
             if older.passed == most {
                 return false;
             }
@@ -445,8 +445,6 @@ impl Core {
             if running.may_see(link.begin_ts, end) {
                 older.needed.push(link.address);
             }
-            next = self.store.older(link, end);
-            end = link.begin_ts;
         }
         true
     }

@@ -224,7 +224,7 @@ impl Core {
         }
         let (timestamp, is_current) = self.settled()?;
         // Contents at or below the timestamp have been written by now.
-        let opened_by = self.after_now();
+        let opened_by = self.registry.after_all();
         let until = self.registry.clock().elapsed() + PATIENCE;
         match self.await_record(opened_by, Some(until))? {
             true => Ok(Decided { timestamp, is_current, opened_by }),
@@ -246,12 +246,6 @@ impl Core {
             }
             clock.sleep(Duration::from_millis(1));
         }
-    }
-
-    /// Above the time at which any block has been opened.
-    fn after_now(&self) -> Timestamp {
-        let now = self.registry.now();
-        Timestamp::new(now.tick() + self.registry.clock().skew() + 1, 0)
     }
 
     /// The connection of a process with this mark has ended. That may be because this process closes: what is still
@@ -288,7 +282,7 @@ impl Core {
     /// From here on what is written is not what earlier readers read.
     pub fn hold_for_earlier(&self) {
         for earlier in &*self.earlier.lock() {
-            self.store.holds().narrow(earlier.hold, self.after_now());
+            self.store.holds().narrow(earlier.hold, self.registry.after_all());
         }
     }
 

@@ -200,25 +200,36 @@ impl Core {
         }
     }
 
+    /// The same, after another thread that is at it, in two steps: a sample and its record.
+    pub fn catch_up_state(&self, permit: &Permit) {
+        self.catch_up_if(permit, || true);
+    }
+
+    /// The same, if it is still needed after another thread has been at it.
+    pub fn catch_up_if(&self, permit: &Permit, is_needed: impl FnOnce() -> bool) {
+        if self.state_records.catch_up(&self.store, &self.registry, is_needed) {
+            self.release_after_record(permit);
+        }
+    }
+
     /// Waits until all that is visible now is durable. Where commits do not wait for the
     /// device, this takes a state record: after a power failure, only what the last one covers is there.
     pub fn sync(&self) -> Result<()> {
         let medium = self.store.medium();
-        match self.store.is_relaxed() {
-            // That record is there, and may not be on the device.
-            true if self.store.is_unchanged() => return medium.sync_all().map_err(from_medium),
-            true => {
-                let all = self.registry.after_all();
-                self.registry.await_passed(all);
-                self.await_record(all, None)?;
+        if self.store.is_relaxed() {
+            if self.store.is_unchanged() {
+                // The record is there, and may not be on the device.
+                return medium.sync_all().map_err(from_medium);
             }
-            false => {}
+            let all = self.registry.after_all();
+            self.registry.await_passed(all);
+            self.await_record(all, None)?;
         }
         medium.fence().map_err(from_medium)
     }
 
-    /// Waits until a state record covers this time; until then commits that are under way may have
-    /// to end. Returns whether one does, `until` a moment of the clock.
+    /// Waits until a state record covers this time, at most `until` a moment of the clock. Before that, commits that
+    /// are under way may have to end. Returns whether one does: not if the medium has failed.
     pub fn await_record(&self, time: Timestamp, until: Option<Duration>) -> Result<bool> {
         while self.store.durable_watermark() < time {
             let is_late = until.is_some_and(|until| self.registry.clock().elapsed() >= until);
@@ -233,18 +244,6 @@ impl Core {
             }
         }
         Ok(true)
-    }
-
-    /// The same, after another thread that is at it, in two steps: a sample and its record.
-    pub fn catch_up_state(&self, permit: &Permit) {
-        self.catch_up_if(permit, || true);
-    }
-
-    /// The same, if it is still needed after another thread has been at it.
-    pub fn catch_up_if(&self, permit: &Permit, is_needed: impl FnOnce() -> bool) {
-        if self.state_records.catch_up(&self.store, &self.registry, is_needed) {
-            self.release_after_record(permit);
-        }
     }
 
     fn release_after_record(&self, permit: &Permit) {

@@ -602,18 +602,8 @@ impl Transaction {
         at: Timestamp,
         walked: impl Fn(),
     ) -> Option<Link> {
-        let store = &self.core.store;
-        let mut newer = begin;
-        let mut next = store.link(newest);
-        while let Some(link) = next {
-            walked();
-            if link.begin_ts <= at {
-                return Some(link);
-            }
-            next = store.older(link, newer);
-            newer = link.begin_ts;
-        }
-        None
+        let links = self.core.store.links(newest, begin).map(|(link, _)| link);
+        links.inspect(|_| walked()).find(|link| link.begin_ts <= at)
     }
 }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use pantile_cc::SimulatedTime;
 
+use crate::transactions::commit::Published;
 use crate::{
     Database, IndexDef, Isolation, MediumKind, Options, Range, Table, TableDef, Transaction,
     TransactionOptions, Type, Value,
@@ -11,6 +12,22 @@ use crate::{
 
 fn at(isolation: Isolation) -> TransactionOptions {
     TransactionOptions::new().isolation(isolation)
+}
+
+/// A writer whose clock is ahead has just given row 1 this number, and has not ended. Clocks agree again.
+fn changed_ahead(
+    db: &Database,
+    table: &Table,
+    time: &SimulatedTime,
+    skew: Duration,
+    n: u64,
+) -> (Transaction, Published) {
+    time.run_ahead(skew);
+    let mut writer = db.begin_with(at(Isolation::Snapshot)).expect("begin");
+    assert!(writer.update(table, &[1u8.into()], &[("n", n.into())]).expect("update"));
+    let published = writer.make_visible().expect("it can commit");
+    time.run_ahead(Duration::ZERO);
+    (writer, published)
 }
 
 /// What it has locked may have been published by a core whose clock is ahead.
@@ -24,11 +41,7 @@ fn what_is_locked_is_what_is_shown() {
     let table = db.create_table(def).expect("create");
     let key = [1u8.into()];
     db.run(|txn| txn.insert(&table, &[1u8.into(), 1u64.into()])).expect("insert");
-    time.run_ahead(skew);
-    let mut writer = db.begin_with(at(Isolation::Snapshot)).expect("begin");
-    assert!(writer.update(&table, &key, &[("n", 2u64.into())]).expect("update"));
-    let published = writer.make_visible().expect("it can commit");
-    time.run_ahead(Duration::ZERO);
+    let (mut writer, published) = changed_ahead(&db, &table, &time, skew, 2);
     let mut late = db.begin_with(at(Isolation::ReadCommitted)).expect("begin");
     assert!(late.get_for_update(&table, &key).expect("a look-up").is_some());
     let n = |txn: &Transaction| {
@@ -61,11 +74,7 @@ fn a_key_that_was_free_is_in_one_row() {
         let skew = Duration::from_millis(1);
         let time = SimulatedTime::with_skew(skew);
         let (db, table) = unique(&time);
-        time.run_ahead(skew);
-        let mut writer = db.begin_with(at(Isolation::Snapshot)).expect("begin");
-        assert!(writer.update(&table, &[1u8.into()], &[("n", 6u64.into())]).expect("update"));
-        let published = writer.make_visible().expect("it can commit");
-        time.run_ahead(Duration::ZERO);
+        let (mut writer, published) = changed_ahead(&db, &table, &time, skew, 6);
         let mut late = db.begin_with(at(Isolation::ReadCommitted)).expect("begin");
         late.insert(&table, &[2u8.into(), 5u64.into()]).expect("the key is free");
         if snapshot {
@@ -86,11 +95,7 @@ fn a_commit_is_above_what_has_given_up_its_key() {
     let skew = Duration::from_millis(1);
     let time = SimulatedTime::with_skew(skew);
     let (db, table) = unique(&time);
-    time.run_ahead(skew);
-    let mut writer = db.begin_with(at(Isolation::Snapshot)).expect("begin");
-    assert!(writer.update(&table, &[1u8.into()], &[("n", 6u64.into())]).expect("update"));
-    let published = writer.make_visible().expect("it can commit");
-    time.run_ahead(Duration::ZERO);
+    let (mut writer, published) = changed_ahead(&db, &table, &time, skew, 6);
     let mut late = db.begin_with(at(Isolation::ReadCommitted)).expect("begin");
     late.insert(&table, &[2u8.into(), 5u64.into()]).expect("the key is free");
     let given_up = late.newest_met.get();

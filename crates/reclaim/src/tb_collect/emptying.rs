@@ -155,22 +155,17 @@ impl TbCollect {
                 cx.store.copy_link(to, link);
             }
             if cx.tuples.relocate(table, survivor.content.tuple(), survivor.address, to) {
-                cx.store.leave(survivor.address, self.after_now(cx));
+                // Above every reader that may have found the original.
+                cx.store.leave(survivor.address, cx.registry.after_all());
                 emptying.moved.push(survivor.address);
             } else {
                 // No walk begins at the copy.
                 cx.store.skip_link(to, None);
-                self.note_superseded(cx.store, cx.slot.index(), to, self.after_now(cx));
+                self.note_superseded(cx.store, cx.slot.index(), to, cx.registry.after_all());
                 emptying.left_behind = true;
             }
         }
         Ok(())
-    }
-
-    /// A time above that of every reader that may have found the original.
-    fn after_now(&self, cx: &Context<'_>) -> Timestamp {
-        let now = cx.registry.now();
-        Timestamp::new(now.tick() + cx.registry.clock().skew() + 1, 0)
     }
 
     /// Empty blocks that no transaction can see into begin to wait for threads

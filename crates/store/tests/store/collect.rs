@@ -531,14 +531,8 @@ fn a_generation_whose_number_comes_again_is_another_one() {
 /// end.
 fn walked(store: &Store, newest: &[Address]) -> Vec<Option<Address>> {
     let last = |address: &Address| {
-        let (mut newer, mut next) = (store.content(*address).timestamp(), store.link(*address));
-        let mut last = None;
-        while let Some(link) = next {
-            last = Some(link.address);
-            next = store.older(link, newer);
-            newer = link.begin_ts;
-        }
-        last
+        let links = store.links(*address, store.content(*address).timestamp());
+        links.last().map(|(link, _)| link.address)
     };
     newest.iter().map(last).collect()
 }
