@@ -192,11 +192,13 @@ pub enum Control {
     NewerTables,
     /// A transaction that reads again announces it before it draws the timestamp (I-4).
     ReadsAgain,
+    /// The journal begins anew once the data file has what is in it (I-38).
+    JournalBeginsAnew,
 }
 
 impl Control {
     /// All of them, with their names on the command line.
-    pub const ALL: [(Control, &'static str); 83] = [
+    pub const ALL: [(Control, &'static str); 84] = [
         (Control::WatermarkAtRelease, "watermark-at-release"),
         (Control::LifeInChecksum, "life-in-checksum"),
         (Control::TombstonesStay, "tombstones-stay"),
@@ -280,6 +282,7 @@ impl Control {
         (Control::Promises, "promises"),
         (Control::NewerTables, "newer-tables"),
         (Control::ReadsAgain, "reads-again"),
+        (Control::JournalBeginsAnew, "journal-begins-anew"),
     ];
 
     /// The name on the command line.

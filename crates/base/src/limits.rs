@@ -12,6 +12,12 @@ pub const GROWTH_BYTES: u64 = 64 << 10;
 /// records. The first chunk begins behind them.
 pub const HEAD_BYTES: u64 = 64 << 10;
 
+/// The places of the two state records in the head of the medium. Each begins with its sequence number.
+pub const STATE_RECORDS: [u64; 2] = [4 << 10, 32 << 10];
+
+/// Each place holds the same record twice, this far apart; a flipped bit spoils only one copy.
+pub const STATE_COPY_BYTES: u64 = 14 << 10;
+
 const _: () = assert!(CHUNK_BYTES.is_multiple_of(GROWTH_BYTES) && HEAD_BYTES.is_multiple_of(GROWTH_BYTES));
 
 /// Most contents in one block (TB-Collect 4.1); also the number of bits of its

@@ -4,6 +4,7 @@ use crate::MediumError;
 use crate::beside::{Beside, InDirectory};
 use crate::data_file::DataFile;
 use crate::files::leads_to;
+use crate::journal;
 use crate::lock::{Lock, Sharing};
 use crate::map::{Map, MapOptions, Protection};
 use crate::os::{holder_of, sync_path};
@@ -68,7 +69,8 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// Opens the data file and locks it. It is left as it is, or written once more after a failed sync (I-36).
+    /// Opens the data file and locks it. It is left as it is, written once more after a failed sync (I-36), or gets
+    /// what its journal has (I-38).
     ///
     /// # Errors
     /// Those of [`FileMedium::open`](crate::FileMedium::open). What was made
@@ -97,6 +99,7 @@ impl Directory {
                 name.ancestors().skip(1).for_each(|above| _ = sync_path(above));
             }
             catch_up(&data, len, &name.join(UNSYNCED))?;
+            let len = journal::replay(&data, len)?;
             Ok((len, Arc::new(Place::of(&data, name.join(DATA_FILE)))))
         });
         match looked_at {

@@ -3,12 +3,14 @@
 //!
 //! A buffered `pwrite` is coherent with a shared mapping of the same file, and
 //! cheaper to make durable than stores through the mapping. A sync costs least over bytes that were written before, so files
-//! that are synced grow by space already filled with zeros (see `prefill`).
+//! that are synced grow by space already filled with zeros (see `prefill`). Few bytes are made durable by a sync
+//! of the journal instead (see `journal`).
 
 use crate::contents::Contents;
 use crate::data_file::DataFile;
 use crate::directory::{Create, Directory, DirectoryOptions};
 use crate::group_sync::{GroupSync, SyncCall};
+use crate::journal::Journal;
 use crate::limits::Explained;
 use crate::map::{DEFAULT_RESERVE_BYTES, MapOptions, Protection, is_memory};
 use crate::memory::available_memory;
@@ -95,6 +97,8 @@ pub struct FileMedium {
     prefill: Option<Prefill>,
     /// Only where commits are not synced: a page that was is slower to store to than to write.
     stores: Option<Stores>,
+    /// Only where commits are synced, and where a sync writes to a device.
+    journal: Option<Arc<Journal>>,
     sync: GroupSync,
     file: Arc<DataFile>,
     contents: Contents,
@@ -123,9 +127,9 @@ impl FileMedium {
     /// was made for a new one is removed.
     pub fn open(path: impl AsRef<Path>, options: FileOptions) -> Result<Arc<Self>, MediumError> {
         let directory = Directory::open(path.as_ref(), options.create)?;
-        let (file, place) = (Arc::clone(directory.data()), Arc::clone(directory.place()));
-        let sync = move || file.file().sync_data().and_then(|()| place.check_now_and_then());
-        Self::over(directory, options, Box::new(sync))
+        let file = Arc::clone(directory.data());
+        let has_journal = options.durability != Durability::None && !os::is_in_memory(file.file());
+        Self::over(directory, options, Box::new(move || file.file().sync_data()), has_journal)
     }
 
     /// As [`FileMedium::open`], with another call in place of the file's sync.
@@ -133,16 +137,23 @@ impl FileMedium {
     pub(crate) fn open_with_sync(
         path: &Path,
         options: FileOptions,
-        call: SyncCall,
+        sync_data: SyncCall,
+        has_journal: bool,
     ) -> Result<Arc<Self>, MediumError> {
-        Self::over(Directory::open(path, options.create)?, options, call)
+        Self::over(Directory::open(path, options.create)?, options, sync_data, has_journal)
     }
 
-    fn over(directory: Directory, options: FileOptions, call: SyncCall) -> Result<Arc<Self>, MediumError> {
+    fn over(
+        directory: Directory,
+        options: FileOptions,
+        sync_data: SyncCall,
+        has_journal: bool,
+    ) -> Result<Arc<Self>, MediumError> {
         let FileOptions { durability, max_bytes, reserve_bytes, create, explain_bus_errors, group_window } =
             options;
         let map = MapOptions { reserve_bytes, max_bytes };
         let (file, filled) = (Arc::clone(directory.data()), directory.opened_len());
+        let place = Arc::clone(directory.place());
         let options = DirectoryOptions { map, create, explain_bus_errors };
         let mut contents = Contents::in_directory("file", directory, options, Protection::ReadOnly)?;
         if !is_memory(file.file(), Protection::ReadOnly) {
@@ -151,10 +162,17 @@ impl FileMedium {
         let (is_synced, limit) = (durability != Durability::None, contents.facts.limit);
         let prefill = || Prefill::over(&file, filled, limit, &contents.failure);
         let stores = || Stores::over(&file, filled, limit, explain_bus_errors);
+        let journal = has_journal.then(|| Arc::new(Journal::of(&file, &place, &contents.counters)));
+        let through = journal.clone();
+        let call: SyncCall = Box::new(move || {
+            through.as_ref().map_or_else(&sync_data, |journal| journal.sync(&sync_data))?;
+            place.check_now_and_then()
+        });
         let window = if durability == Durability::Group { group_window } else { Duration::ZERO };
         Ok(Arc::new(Self {
             prefill: is_synced.then(prefill),
             stores: if is_synced { None } else { stores() },
+            journal,
             sync: GroupSync::new(call, Arc::clone(&contents.failure), window),
             file,
             contents,
@@ -174,7 +192,13 @@ impl FileMedium {
             None => self.file.allocate(from, to)?,
         }
         self.stores.iter().for_each(|stores| stores.grow(to));
+        self.need_data();
         self.contents.map.attach_file(self.file.file(), Protection::ReadOnly, from, to)
+    }
+
+    /// The next sync has to be one of the data file.
+    fn need_data(&self) {
+        self.journal.iter().for_each(|journal| journal.need_data());
     }
 
     /// Whether they have been since the file last grew, each with its share of a
@@ -198,6 +222,15 @@ impl FileMedium {
     fn note_sync(&self, is_leader: bool) {
         if is_leader {
             self.contents.counters.add(Count::Syncs, 1);
+        }
+    }
+}
+
+impl Drop for FileMedium {
+    fn drop(&mut self) {
+        // A forked child fails here: the file is its parent's.
+        if self.contents.failure.check().is_ok() {
+            self.journal.iter().for_each(|journal| journal.remove());
         }
     }
 }
@@ -240,6 +273,7 @@ unsafe impl Medium for FileMedium {
                 self.contents.failure.latch(format!("write of {len} bytes at {offset}: {why}"))
             })?;
         }
+        self.journal.iter().for_each(|journal| journal.note(offset, bytes));
         self.contents.counters.add(Count::BytesWritten, len);
         self.contents.counters.add(Count::UnitsWritten, pages(offset, len));
         Ok(())
@@ -253,6 +287,7 @@ unsafe impl Medium for FileMedium {
 
     fn sync_all(&self) -> Result<(), MediumError> {
         self.stores.iter().for_each(Stores::let_go);
+        self.need_data();
         self.shared_sync()?;
         self.contents.check_place()
     }
@@ -294,23 +329,31 @@ unsafe impl Medium for FileMedium {
             self.stores.iter().for_each(|stores| stores.shrink(left));
         };
         // SAFETY: as the caller promises.
-        unsafe { self.contents.shrink(len, forget) }
+        unsafe { self.contents.shrink(len, forget) }?;
+        self.need_data();
+        Ok(())
     }
 
     unsafe fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
         let forget = || self.stores.iter().for_each(|stores| stores.forget(offset, len));
         // SAFETY: as the caller promises.
-        unsafe { self.contents.discard(offset, len, forget) }
+        unsafe { self.contents.discard(offset, len, forget) }?;
+        self.need_data();
+        Ok(())
     }
 
     unsafe fn restore(&self, offset: u64, len: u64) -> Result<(), MediumError> {
         let prepare = || self.prefill.as_ref().map_or(Ok(()), |prefill| prefill.refill(offset, len));
         // SAFETY: as the caller promises.
-        unsafe { self.contents.restore(offset, len, prepare) }
+        unsafe { self.contents.restore(offset, len, prepare) }?;
+        self.need_data();
+        Ok(())
     }
 
     fn fill_holes(&self, except: &[Range<u64>]) -> Result<(), MediumError> {
-        self.contents.fill_holes(except)
+        self.contents.fill_holes(except)?;
+        self.need_data();
+        Ok(())
     }
 
     fn status(&self) -> MediumStatus {

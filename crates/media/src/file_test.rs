@@ -28,7 +28,7 @@ fn failing(path: &Path, durability: Durability) -> (Arc<FileMedium>, Arc<AtomicB
             false => Ok(()),
         }
     };
-    let medium = FileMedium::open_with_sync(path, with(durability), Box::new(call)).expect("open");
+    let medium = FileMedium::open_with_sync(path, with(durability), Box::new(call), false).expect("open");
     (medium, broken, calls)
 }
 
@@ -404,8 +404,8 @@ fn a_sync_that_started_before_a_point_does_not_count_for_it() {
         inside.wait();
         Ok(())
     };
-    let medium =
-        FileMedium::open_with_sync(place.path(), with(Durability::Sync), Box::new(slow)).expect("open");
+    let medium = FileMedium::open_with_sync(place.path(), with(Durability::Sync), Box::new(slow), false)
+        .expect("open");
     medium.grow(1).expect("grow");
     let point = medium.sync_point();
     let (early, late) = during_a_fence(&medium, &steps, || {
@@ -430,8 +430,8 @@ fn a_slow_sync_holds_up_only_those_who_wait_for_it() {
         inside.wait();
         Ok(())
     };
-    let medium =
-        FileMedium::open_with_sync(place.path(), with(Durability::Sync), Box::new(slow)).expect("open");
+    let medium = FileMedium::open_with_sync(place.path(), with(Durability::Sync), Box::new(slow), false)
+        .expect("open");
     medium.grow(2 * CHUNK_BYTES).expect("grow");
     medium.put(0, b"before").expect("write");
     let other = during_a_fence(&medium, &steps, || {

@@ -30,6 +30,7 @@ mod failure;
 mod file;
 pub mod files;
 mod group_sync;
+mod journal;
 mod limits;
 mod line_flush;
 mod lock;
@@ -58,6 +59,7 @@ pub use directory::{Create, DATA_FILE, DirectoryOptions, user_of};
 pub use dram::DramMedium;
 pub use error::{FullReason, MediumError, NoDax, User};
 pub use file::{Durability, FileMedium, FileOptions};
+pub use journal::JOURNAL_FILE;
 pub use limits::{Explained, check_file_size};
 pub use map::{DEFAULT_RESERVE_BYTES, MapOptions};
 pub use medium::{

@@ -58,6 +58,9 @@ statistics! {
     fences: Fences,
     /// Syncs that reached the device (`fdatasync`), shared or not.
     syncs: Syncs,
+    /// Bytes written to the journal instead of pages of the data file.
+    #[serde(skip_serializing_if = "is_zero")]
+    bytes_journaled: BytesJournaled,
     /// Bytes that readers were charged for. This and the next four are counted on emulated media
     /// only.
     #[serde(skip_serializing_if = "is_zero")]

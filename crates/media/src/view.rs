@@ -7,6 +7,7 @@ use crate::beside::{BesideFile, open_files};
 use crate::contents::Contents;
 use crate::data_file::DataFile;
 use crate::directory::DATA_FILE;
+use crate::journal;
 use crate::lock::{Lock, Sharing};
 use crate::map::{Map, MapOptions, Protection, round_up};
 use crate::os::{self, Identity, read_exact_at};
@@ -85,7 +86,11 @@ impl ReaderFile {
     /// As [`ViewMedium::open`], without [`MediumError::Locked`].
     pub fn view(self) -> Result<Arc<ViewMedium>, MediumError> {
         let data_path = self.directory.join(DATA_FILE);
+        let has_no_writer = self.lock.is_some();
         let mut view = ViewMedium::over(&self.directory, self.data, self.lock)?;
+        if has_no_writer {
+            view.add_journal()?;
+        }
         if let Some(map) = Arc::get_mut(&mut view.contents.map) {
             map.explain_bus_errors(view.data.file(), &data_path, Protection::ReadOnly);
         }
@@ -103,6 +108,7 @@ pub struct ViewMedium {
     contents: Contents,
     file_len: u64,
     unreadable: Vec<u64>,
+    journal_problem: Option<String>,
     data: Arc<DataFile>,
     images: Vec<Arc<dyn BesideFile>>,
     lock: Mutex<Option<Lock>>,
@@ -143,6 +149,7 @@ impl ViewMedium {
         view.images = open_files(path).into_iter().flatten().collect();
         view.fill_holes()?;
         view.try_pages(progress)?;
+        view.journal_problem = view.add_journal().err().map(|error| error.to_string());
         Ok(Arc::new(view))
     }
 
@@ -163,7 +170,27 @@ impl ViewMedium {
         let data = DataFile::read_only(data_path, data);
         contents.facts.mapped = Some(Arc::clone(&data));
         let (unreadable, images) = (Vec::new(), Vec::new());
-        Ok(Self { contents, file_len, unreadable, data, images, lock: Mutex::new(lock) })
+        let lock = Mutex::new(lock);
+        Ok(Self { contents, file_len, unreadable, journal_problem: None, data, images, lock })
+    }
+
+    /// Adds what the journal has to what is seen, as opening does to the file (I-38). No other thread has the view yet.
+    fn add_journal(&self) -> Result<(), MediumError> {
+        let Some(found) = journal::Found::beside(self.data.path())? else { return Ok(()) };
+        found.check_fits(self.data.file())?;
+        let mut differs = false;
+        for (offset, bytes) in found.writes() {
+            let mut there = vec![0; bytes.len()];
+            let is_read = read_exact_at(self.data.file(), &mut there, offset).is_ok();
+            // After a kill the file has all of it, and its pages stay shared with the page cache.
+            differs |= !is_read || there != bytes;
+            if differs {
+                self.contents.grow(offset + bytes.len() as u64)?;
+                // SAFETY: the range is attached and writable, and nobody else uses it.
+                unsafe { self.contents.store(offset, bytes) };
+            }
+        }
+        Ok(())
     }
 
     /// Lets others open the database. They must leave what this view reads as it
@@ -182,6 +209,11 @@ impl ViewMedium {
     /// Offsets of the pages that the device cannot read; they read as zeros here.
     pub fn unreadable(&self) -> &[u64] {
         &self.unreadable
+    }
+
+    /// Why the journal beside the file is left out, if it is.
+    pub fn journal_problem(&self) -> Option<&str> {
+        self.journal_problem.as_deref()
     }
 
     /// The index images beside the file: none, one, or one with its successor.

@@ -3,7 +3,7 @@
 
 use pantile_base::TableId;
 use pantile_base::control::{Control, is_removed};
-use pantile_base::limits::{CHUNK_BYTES, HEAD_BYTES, TRANSACTION_SLOTS};
+use pantile_base::limits::{CHUNK_BYTES, HEAD_BYTES, STATE_COPY_BYTES, STATE_RECORDS, TRANSACTION_SLOTS};
 use twox_hash::XxHash3_64;
 
 use crate::shape::Shape;
@@ -28,12 +28,9 @@ pub(crate) const DESCRIPTOR_BYTES: usize = 64;
 pub(crate) const ENTRY_BYTES: usize = DESCRIPTOR_BYTES / 2;
 pub(crate) const MAX_BLOCKS_PER_CHUNK: usize = LINES_BYTES / DESCRIPTOR_BYTES - 1;
 
-/// The places of the two state records in the head of the medium. What does
-/// not fit there is in blocks of its own (`state_record.rs`).
-pub(crate) const STATE_RECORDS: [u64; 2] = [4 << 10, 32 << 10];
-pub(crate) const STATE_RECORD_BYTES: u64 = 28 << 10;
-/// Each place holds the same record twice; a flipped bit spoils only one copy.
-pub(crate) const STATE_COPY_BYTES: u64 = STATE_RECORD_BYTES / 2;
+/// A place of a state record, with both copies. What does not fit there is in blocks of its own
+/// (`state_record.rs`).
+pub(crate) const STATE_RECORD_BYTES: u64 = 2 * STATE_COPY_BYTES;
 /// The table id in the descriptors of blocks that state records continue in.
 pub(crate) const RECORD_TABLE: u32 = u32::MAX;
 

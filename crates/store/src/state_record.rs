@@ -16,11 +16,11 @@
 
 use pantile_base::TableId;
 use pantile_base::control::{Control, is_removed};
-use pantile_base::limits::TRANSACTION_SLOTS;
+use pantile_base::limits::{STATE_COPY_BYTES, STATE_RECORDS, TRANSACTION_SLOTS};
 use pantile_media::{Medium, MediumError};
 
 use crate::block::BlockId;
-use crate::format::{RECORD_TABLE, STATE_COPY_BYTES, STATE_RECORDS, checksum, u32_at, u64_at};
+use crate::format::{RECORD_TABLE, checksum, u32_at, u64_at};
 use crate::geometry::{Class, Geometry};
 use crate::image::ImageName;
 use crate::own::Own;

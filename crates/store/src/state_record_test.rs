@@ -1,4 +1,4 @@
-use pantile_base::limits::CHUNK_BYTES;
+use pantile_base::limits::{CHUNK_BYTES, STATE_COPY_BYTES};
 use pantile_media::{DramMedium, MapOptions};
 
 use super::*;

@@ -158,6 +158,9 @@ impl Findings {
                 "the device cannot read this page of 4096 bytes",
             );
         }
+        if let Some(problem) = view.journal_problem() {
+            self.damage(Location::default(), format!("{problem}; commits may be missing"));
+        }
         let len = view.file_len();
         if !len.is_multiple_of(GROWTH_BYTES) {
             let what = format!(

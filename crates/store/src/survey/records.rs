@@ -1,9 +1,9 @@
 //! State records as they lie on the medium.
 
 use pantile_base::Timestamp;
+use pantile_base::limits::{STATE_COPY_BYTES, STATE_RECORDS};
 use pantile_media::Medium;
 
-use crate::format::{STATE_COPY_BYTES, STATE_RECORDS};
 use crate::image::ImageName;
 use crate::own::mapped;
 use crate::state_record::StateRecord;

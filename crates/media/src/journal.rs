@@ -1,0 +1,576 @@
+//! Small syncs that write few bytes.
+//!
+//! A sync of the data file writes each page that has changed: 4 KB for a row of 100 bytes, and one page at least for
+//! each table of a commit. Where that is much more than what was written, the same bytes go to the end of the
+//! journal, a file beside the data file, and only the journal is synced. The data file has the bytes in the page
+//! cache, and its next sync takes them to the device, each page once. Then the journal begins anew. After a crash,
+//! opening writes to the data file what the journal has (I-38).
+//!
+//! The bytes are described in docs/format.md.
+
+use crate::MediumError;
+use crate::data_file::DataFile;
+use crate::files::{leads_to, sync_path};
+use crate::group_sync::SyncCall;
+use crate::limits::check_file_size;
+use crate::os;
+use crate::place::Place;
+use crate::stats::{Count, Counters};
+use pantile_base::control::{Control, is_removed};
+use pantile_base::limits::{GROWTH_BYTES, STATE_COPY_BYTES, STATE_RECORDS};
+use parking_lot::Mutex;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
+use std::mem;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use twox_hash::XxHash3_64;
+
+/// The file in which small syncs put what they make durable.
+pub const JOURNAL_FILE: &str = "pantile.journal";
+
+const MAGIC: u64 = u64::from_le_bytes(*b"PANJOURN");
+
+/// Bytes of the file. When they are used up, the data file is synced. Few in tests, so that this happens.
+const JOURNAL_BYTES: u64 = if cfg!(test) { 16 << 10 } else { 256 << 10 };
+
+/// Most bytes of a record. Where commits write more, pages fill up.
+const MOST_BYTES: usize = 32 << 10;
+
+/// Bytes of a record before its writes: eight words.
+const HEADER_BYTES: usize = 64;
+
+/// Bytes before those of a write: where they belong, and how many they are.
+const WRITE_BYTES: usize = 12;
+
+/// The unit in which the system writes a file to its device.
+const PAGE_BYTES: u64 = 4096;
+
+/// Most pages that are counted. Above, the data file is synced.
+const MOST_PAGES: usize = 256;
+
+/// Memory and places of unbuffered writes are multiples of this, on any device.
+const ALIGNMENT: usize = 4096;
+
+/// The unit of unbuffered writes on most devices.
+const SECTOR_BYTES: usize = 512;
+
+/// Syncs for which the journal would have been better, before it is made. A process that makes a few commits needs
+/// none.
+const WISHES: u32 = if cfg!(test) { 4 } else { 64 };
+
+/// The state of the data file that a record belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    /// A hash of the superblock, which tells databases apart.
+    database: u64,
+    /// The sequence number of the state record.
+    sequence: u64,
+}
+
+/// The sequence numbers in both copies of both state records.
+fn sequences(data: &File) -> io::Result<[u64; 4]> {
+    let mut found = [0; 4];
+    for (n, sequence) in found.iter_mut().enumerate() {
+        let mut word = [0; 8];
+        let place = STATE_RECORDS[n / 2] + (n % 2) as u64 * STATE_COPY_BYTES;
+        os::read_exact_at(data, &mut word, place)?;
+        *sequence = u64::from_le_bytes(word);
+    }
+    Ok(found)
+}
+
+/// The hash of the superblock; none if there is no superblock yet.
+fn database(data: &File) -> io::Result<Option<u64>> {
+    let mut superblock = [0; 64];
+    os::read_exact_at(data, &mut superblock, 0)?;
+    Ok(superblock.iter().any(|byte| *byte != 0).then(|| hash(&superblock)))
+}
+
+fn hash(bytes: &[u8]) -> u64 {
+    XxHash3_64::oneshot_with_seed(MAGIC, bytes)
+}
+
+impl Stamp {
+    /// That of a file whose bytes are about to be synced.
+    fn of(data: &File) -> Option<Self> {
+        let sequence = sequences(data).ok()?.into_iter().max()?;
+        Some(Self { database: database(data).ok()??, sequence })
+    }
+
+    /// Whether the file can be in the state that a crash leaves. A state record may have been written since the
+    /// stamp was taken, but no second one: the data file is synced after each.
+    fn fits(self, data: &File) -> bool {
+        let is_next = |found: u64| found == self.sequence || found == self.sequence + 1;
+        database(data).is_ok_and(|found| found == Some(self.database))
+            && sequences(data).is_ok_and(|found| found.into_iter().any(is_next))
+    }
+}
+
+/// A record in memory: room for the header, then the writes.
+#[derive(Debug)]
+struct Record {
+    bytes: Vec<u8>,
+    /// Where the record begins, aligned as unbuffered writes need it.
+    start: usize,
+    len: usize,
+}
+
+impl Record {
+    fn new() -> Self {
+        let bytes = vec![0; MOST_BYTES + ALIGNMENT];
+        let start = bytes.as_ptr().align_offset(ALIGNMENT);
+        Self { bytes, start, len: HEADER_BYTES }
+    }
+
+    fn all(&mut self) -> &mut [u8] {
+        &mut self.bytes[self.start..][..MOST_BYTES]
+    }
+
+    /// Adds a write. Returns false if there is no room.
+    fn add(&mut self, offset: u64, bytes: &[u8]) -> bool {
+        let (from, to) = (self.len, self.len + WRITE_BYTES + bytes.len());
+        if to > MOST_BYTES {
+            return false;
+        }
+        let room = &mut self.all()[from..to];
+        room[..8].copy_from_slice(&offset.to_le_bytes());
+        room[8..WRITE_BYTES].copy_from_slice(&(bytes.len() as u32).to_le_bytes());
+        room[WRITE_BYTES..].copy_from_slice(bytes);
+        self.len = to;
+        true
+    }
+
+    /// The record as it is written, in whole blocks.
+    fn seal(&mut self, epoch: u64, number: u64, stamp: Stamp, block: usize) -> &[u8] {
+        let (len, whole) = (self.len, self.len.next_multiple_of(block));
+        let body = (len - HEADER_BYTES) as u64;
+        let words = [MAGIC, epoch, number, body, stamp.database, stamp.sequence, block as u64];
+        let all = self.all();
+        all[len..whole].fill(0);
+        for (n, word) in words.into_iter().enumerate() {
+            all[8 * (n + 1)..][..8].copy_from_slice(&word.to_le_bytes());
+        }
+        let sum = hash(&all[8..len]);
+        all[..8].copy_from_slice(&sum.to_le_bytes());
+        &all[..whole]
+    }
+}
+
+/// What was written since the last sync began.
+#[derive(Debug)]
+struct Pending {
+    record: Record,
+    /// The pages of the data file that were written to.
+    pages: Vec<u64>,
+    /// Only a sync of the data file makes it durable.
+    needs_data: bool,
+}
+
+impl Pending {
+    fn new() -> Self {
+        Self { record: Record::new(), pages: Vec::new(), needs_data: false }
+    }
+
+    fn add(&mut self, offset: u64, bytes: &[u8]) {
+        if self.needs_data || bytes.is_empty() {
+            return;
+        }
+        if !self.record.add(offset, bytes) {
+            self.needs_data = true;
+            return;
+        }
+        let last = offset + bytes.len() as u64 - 1;
+        for page in offset / PAGE_BYTES..=last / PAGE_BYTES {
+            if !self.pages.contains(&page) {
+                self.pages.push(page);
+            }
+        }
+        self.needs_data = self.pages.len() > MOST_PAGES;
+    }
+
+    fn is_empty(&self) -> bool {
+        self.pages.is_empty()
+    }
+
+    /// Whether the journal gets fewer bytes than a sync of the data file would write. What is in the journal is
+    /// written to the data file as well, later.
+    fn pays(&self, block: usize) -> bool {
+        let written = self.record.len.next_multiple_of(block) + self.record.len - HEADER_BYTES;
+        (written as u64) < self.pages.len() as u64 * PAGE_BYTES
+    }
+
+    fn clear(&mut self) {
+        self.record.len = HEADER_BYTES;
+        self.pages.clear();
+        self.needs_data = false;
+    }
+}
+
+/// The open file.
+#[derive(Debug)]
+struct Log {
+    path: PathBuf,
+    file: File,
+    /// The unit of writes.
+    block: usize,
+    /// Where the next record begins.
+    at: u64,
+    epoch: u64,
+    number: u64,
+}
+
+impl Log {
+    /// Makes the file, without records. It and its name are durable.
+    fn create(directory: &Path, stamp: Stamp) -> io::Result<Self> {
+        check_file_size(JOURNAL_BYTES)?;
+        let path = directory.join(JOURNAL_FILE);
+        let buffered = File::options().write(true).create(true).truncate(true).open(&path)?;
+        // Space that was written before needs no change of the file system's records in a sync.
+        os::write_all_at(&buffered, &vec![0; JOURNAL_BYTES as usize], 0)?;
+        buffered.sync_all()?;
+        let direct = os::open_direct(&buffered);
+        let mut log = Self { path, file: buffered, block: SECTOR_BYTES, at: 0, epoch: 0, number: 0 };
+        let is_direct = direct.is_some_and(|direct| log.becomes_direct(direct, stamp));
+        if !is_direct {
+            log.begin(stamp)?;
+        }
+        sync_path(directory)?;
+        Ok(log)
+    }
+
+    /// Tries to write past the page cache, and so in sectors instead of pages.
+    fn becomes_direct(&mut self, direct: File, stamp: Stamp) -> bool {
+        let buffered = mem::replace(&mut self.file, direct);
+        for block in [SECTOR_BYTES, ALIGNMENT] {
+            self.block = block;
+            if self.begin(stamp).is_ok() {
+                return true;
+            }
+        }
+        (self.file, self.block) = (buffered, SECTOR_BYTES);
+        false
+    }
+
+    /// Begins anew: what was in the journal means nothing from here on.
+    fn begin(&mut self, stamp: Stamp) -> io::Result<()> {
+        (self.epoch, self.number, self.at) = (self.epoch + 1, 0, 0);
+        self.write(&mut Record::new(), stamp)
+    }
+
+    fn directory(&self) -> &Path {
+        self.path.parent().unwrap_or(Path::new("."))
+    }
+
+    fn has_room(&self, record: &Record) -> bool {
+        self.at + record.len.next_multiple_of(self.block) as u64 <= JOURNAL_BYTES
+    }
+
+    fn write(&mut self, record: &mut Record, stamp: Stamp) -> io::Result<()> {
+        let bytes = record.seal(self.epoch, self.number, stamp, self.block);
+        os::write_all_at(&self.file, bytes, self.at)?;
+        self.file.sync_data()?;
+        self.at += bytes.len() as u64;
+        self.number += 1;
+        Ok(())
+    }
+}
+
+/// What the thread that syncs has.
+#[derive(Debug)]
+struct State {
+    /// None before the first sync of the data file.
+    stamp: Option<Stamp>,
+    log: Option<Log>,
+    /// Whether the log has records that the data file may lack on the device.
+    has_records: bool,
+    wishes: u32,
+    /// The file cannot be made or written.
+    is_off: bool,
+    spare: Pending,
+}
+
+impl State {
+    /// Makes the records mean nothing, durably.
+    fn begin_anew(&mut self) -> io::Result<()> {
+        let Some(log) = &mut self.log else { return Ok(()) };
+        if let Some(stamp) = self.stamp
+            && log.begin(stamp).is_ok()
+        {
+            return Ok(());
+        }
+        // The device is full, perhaps.
+        self.is_off = true;
+        let removed = fs::remove_file(&log.path).and_then(|()| sync_path(log.directory()));
+        removed.map(|()| self.log = None)
+    }
+}
+
+/// The journal of a data file that is open.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    data: Arc<DataFile>,
+    place: Arc<Place>,
+    counters: Counters,
+    pending: Mutex<Pending>,
+    state: Mutex<State>,
+}
+
+impl Journal {
+    /// For a data file that may have bytes which are not durable.
+    pub(crate) fn of(data: &Arc<DataFile>, place: &Arc<Place>, counters: &Counters) -> Self {
+        let state = State {
+            stamp: None,
+            log: None,
+            has_records: false,
+            wishes: 0,
+            is_off: false,
+            spare: Pending::new(),
+        };
+        let pending = Pending { needs_data: true, ..Pending::new() };
+        Self {
+            data: Arc::clone(data),
+            place: Arc::clone(place),
+            counters: counters.clone(),
+            pending: Mutex::new(pending),
+            state: Mutex::new(state),
+        }
+    }
+
+    /// Notes a write to the data file that has been made.
+    pub(crate) fn note(&self, offset: u64, bytes: &[u8]) {
+        self.pending.lock().add(offset, bytes);
+    }
+
+    /// The next sync has to be one of the data file: something has changed that is no write, or everything is to be
+    /// in its place.
+    pub(crate) fn need_data(&self) {
+        self.pending.lock().needs_data = true;
+    }
+
+    /// Makes durable what was noted before. `sync_data` syncs the data file. One thread at a time calls this.
+    ///
+    /// # Errors
+    /// What the system says. It is then not known what is durable.
+    pub(crate) fn sync(&self, sync_data: &SyncCall) -> io::Result<()> {
+        let mut state = self.state.lock();
+        let state = &mut *state;
+        mem::swap(&mut *self.pending.lock(), &mut state.spare);
+        let is_done = self.append(state);
+        state.spare.clear();
+        if is_done {
+            return Ok(());
+        }
+        // What is read before the sync is durable after it.
+        let stamp = Stamp::of(self.data.file());
+        sync_data()?;
+        state.stamp = stamp;
+        if mem::take(&mut state.has_records) && !is_removed(Control::JournalBeginsAnew) {
+            state.begin_anew()?;
+        }
+        Ok(())
+    }
+
+    /// Makes pending writes durable without the data file, if that is better.
+    fn append(&self, state: &mut State) -> bool {
+        let Some(stamp) = state.stamp else { return false };
+        let pending = &mut state.spare;
+        if pending.needs_data || state.is_off {
+            return false;
+        }
+        if pending.is_empty() {
+            return true;
+        }
+        if !pending.pays(state.log.as_ref().map_or(SECTOR_BYTES, |log| log.block)) {
+            return false;
+        }
+        if state.log.is_none() {
+            state.wishes += 1;
+            if state.wishes < WISHES {
+                return false;
+            }
+            // Where it cannot be made, pages are written.
+            state.log = self.create(stamp);
+            state.is_off = state.log.is_none();
+        }
+        let Some(log) = state.log.as_mut().filter(|log| log.has_room(&pending.record)) else { return false };
+        // Before it is written: what a failed write has left must not count, either.
+        state.has_records = true;
+        let before = log.at;
+        state.is_off = log.write(&mut pending.record, stamp).is_err();
+        self.counters.add(Count::BytesJournaled, log.at - before);
+        !state.is_off
+    }
+
+    fn create(&self, stamp: Stamp) -> Option<Log> {
+        // By another name of the file, the journal would not be found.
+        let has_one_name = os::look(self.data.file()).is_ok_and(|found| found.links == 1);
+        if !has_one_name || self.place.check().is_err() {
+            return None;
+        }
+        Log::create(&directory_of(self.data.path()).ok()?, stamp).ok()
+    }
+
+    /// Removes the file if it has nothing to say.
+    pub(crate) fn remove(&self) {
+        let mut state = self.state.lock();
+        if state.has_records {
+            return;
+        }
+        if let Some(log) = state.log.take()
+            && leads_to(&log.path, &log.file).unwrap_or(false)
+        {
+            let _ = fs::remove_file(&log.path);
+        }
+    }
+}
+
+/// The directory of the data file itself, if its name is a link.
+fn directory_of(data: &Path) -> io::Result<PathBuf> {
+    let data = fs::canonicalize(data)?;
+    Ok(data.parent().map_or_else(|| PathBuf::from("."), Path::to_path_buf))
+}
+
+/// Writes to a data file of `len` bytes what its journal has, and removes the journal. Returns the file's length.
+///
+/// # Errors
+/// [`MediumError::Io`], also if the journal is that of another state of the file. The data file is as it was, or has
+/// a part of what the journal has.
+pub(crate) fn replay(data: &DataFile, len: u64) -> Result<u64, MediumError> {
+    let Some(found) = Found::beside(data.path())? else { return Ok(len) };
+    let path = found.path.clone();
+    let failed = |error| MediumError::at("write back what is in", &path, error);
+    let end = found.writes().map(|(offset, bytes)| offset + bytes.len() as u64).max().unwrap_or(0);
+    let to = len.max(end.next_multiple_of(GROWTH_BYTES));
+    if found.has_writes() {
+        found.check_fits(data.file())?;
+        data.lengthen(len, to).map_err(failed)?;
+        found.writes().try_for_each(|(offset, bytes)| data.write(bytes, offset)).map_err(failed)?;
+        data.file().sync_all().map_err(failed)?;
+    }
+    // If the power fails here, the same is written once more.
+    fs::remove_file(&path).map_err(|error| MediumError::at("remove", &path, error))?;
+    if found.has_writes() {
+        // Before anything is written that the journal must not undo.
+        let directory = path.parent().unwrap_or(Path::new("."));
+        sync_path(directory).map_err(|error| MediumError::at("sync", directory, error))?;
+    }
+    Ok(to)
+}
+
+/// A journal that was found beside a data file.
+#[derive(Debug)]
+pub(crate) struct Found {
+    path: PathBuf,
+    bytes: Vec<u8>,
+    /// Where the writes of its records are in `bytes`.
+    records: Vec<std::ops::Range<usize>>,
+    stamp: Option<Stamp>,
+}
+
+/// A record that is whole.
+struct Whole {
+    epoch: u64,
+    number: u64,
+    stamp: Stamp,
+    block: usize,
+    body: std::ops::Range<usize>,
+}
+
+impl Whole {
+    fn at(bytes: &[u8], at: usize) -> Option<Self> {
+        let header = bytes.get(at..at.checked_add(HEADER_BYTES)?)?;
+        let word = |n: usize| u64::from_le_bytes(*header[8 * n..].first_chunk().expect("eight words"));
+        let from = at + HEADER_BYTES;
+        let body = from..from.checked_add(usize::try_from(word(4)).ok()?)?;
+        let is_whole = word(1) == MAGIC && hash(bytes.get(at + 8..body.end)?) == word(0);
+        let block = usize::try_from(word(7)).ok()?;
+        let stamp = Stamp { database: word(5), sequence: word(6) };
+        (is_whole && block > 0).then_some(Self { epoch: word(2), number: word(3), stamp, block, body })
+    }
+}
+
+impl Found {
+    /// The journal of the data file at this path; none if there is no such file.
+    ///
+    /// # Errors
+    /// [`MediumError::Io`], also if its beginning is damaged.
+    pub(crate) fn beside(data: &Path) -> Result<Option<Self>, MediumError> {
+        let directory = directory_of(data).map_err(|error| MediumError::at("look at", data, error))?;
+        let path = directory.join(JOURNAL_FILE);
+        let bytes = match fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(MediumError::at("read", path, error)),
+        };
+        let mut found = Self { path, bytes, records: Vec::new(), stamp: None };
+        if found.bytes.iter().take(SECTOR_BYTES).all(|byte| *byte == 0) {
+            // It was being made.
+            return Ok(Some(found));
+        }
+        let Some(first) = Whole::at(&found.bytes, 0) else {
+            return Err(found.refused("its beginning is damaged"));
+        };
+        let (mut at, mut number) = (0, first.number);
+        while let Some(record) = Whole::at(&found.bytes, at)
+            && (record.epoch, record.number) == (first.epoch, number)
+        {
+            at = record.body.end.next_multiple_of(first.block);
+            number += 1;
+            if !record.body.is_empty() {
+                found.stamp.get_or_insert(record.stamp);
+                found.records.push(record.body);
+            }
+        }
+        Ok(Some(found))
+    }
+
+    /// Fails if the records are not of what the data file has now.
+    ///
+    /// # Errors
+    /// [`MediumError::Io`].
+    pub(crate) fn check_fits(&self, data: &File) -> Result<(), MediumError> {
+        match self.stamp {
+            Some(stamp) if !stamp.fits(data) => {
+                Err(self.refused("it belongs to another state of the data file beside it"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn refused(&self, why: &str) -> MediumError {
+        let told = format!(
+            "{why}; nothing was changed; if the data file was copied or restored without its journal, remove the \
+             journal; otherwise restore both from a copy"
+        );
+        MediumError::at("use", &self.path, io::Error::new(ErrorKind::InvalidData, told))
+    }
+
+    fn has_writes(&self) -> bool {
+        !self.records.is_empty()
+    }
+
+    /// What was written and where, in order.
+    pub(crate) fn writes(&self) -> impl Iterator<Item = (u64, &[u8])> {
+        self.records.iter().flat_map(|body| Writes(&self.bytes[body.clone()]))
+    }
+}
+
+/// The writes of a record.
+struct Writes<'b>(&'b [u8]);
+
+impl<'b> Iterator for Writes<'b> {
+    type Item = (u64, &'b [u8]);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (offset, rest) = self.0.split_first_chunk()?;
+        let (len, rest) = rest.split_first_chunk()?;
+        let (bytes, rest) = rest.split_at_checked(u32::from_le_bytes(*len) as usize)?;
+        self.0 = rest;
+        Some((u64::from_le_bytes(*offset), bytes))
+    }
+}
+
+#[cfg(all(test, unix))]
+#[path = "journal_test.rs"]
+mod tests;
