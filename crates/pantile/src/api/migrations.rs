@@ -309,8 +309,10 @@ fn change(db: &Database, step: &Step, under_way: Option<u64>) -> Result<()> {
         },
         Step::AlterTable(name, change) => {
             let after = change.name_after(name);
-            let changed =
-                db.table(after).is_ok_and(|table| under_way.is_some_and(|was| table.version() > was));
+            // Another table may have the new name.
+            let has_left = after == name || matches!(db.table(name), Err(Error::UnknownTable(_)));
+            let changed = has_left
+                && db.table(after).is_ok_and(|table| under_way.is_some_and(|was| table.version() > was));
             if changed { Ok(()) } else { db.alter_table(&db.table(name)?, change).map(drop) }
         }
         Step::DropTable(name) => match db.drop_table(name) {

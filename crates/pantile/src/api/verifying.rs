@@ -7,6 +7,7 @@ use std::time::Duration;
 use pantile_base::TupleId;
 
 use crate::api::database::Database;
+use crate::engine::pieces;
 use crate::engine::table::{Table, TableInner};
 use crate::types::error::{Error, Result};
 use crate::types::verified::{DamagedRow, Verified};
@@ -67,7 +68,8 @@ impl Database {
     pub fn verify_table(&self, table: &Table, goes_on: impl Fn() -> ControlFlow<()>) -> Result<Verified> {
         let inner = &table.inner;
         self.core.tables.check_own(inner)?;
-        let pieces = inner.layouts().can_move_out.then(|| self.core.tables.pieces_of(inner.id));
+        // None if the table has just been dropped.
+        let pieces = self.core.tables.in_use(pieces::of(inner.id));
         self.verify_all([Arc::clone(inner)].into_iter().chain(pieces), None, goes_on)
     }
 

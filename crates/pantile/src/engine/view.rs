@@ -7,6 +7,7 @@ use pantile_base::control::{Control, is_removed};
 use pantile_base::{Address, TableId, Timestamp, TupleId, prefetch};
 use pantile_cc::Slot;
 use pantile_reclaim::{Tuples, Visit};
+use pantile_store::DEPENDENCIES;
 
 use crate::engine::anchor::Anchor;
 use crate::engine::core::Core;
@@ -52,7 +53,8 @@ impl<'c> View<'c> {
 
 impl Tuples for View<'_> {
     fn exists(&self, table: TableId) -> bool {
-        self.core.tables.by_id(table).is_some()
+        // Those that list dependencies have no tuples, and their blocks are freed like all others.
+        table == DEPENDENCIES || self.core.tables.by_id(table).is_some()
     }
 
     fn prefetch(&self, table: TableId, tuple: TupleId) {

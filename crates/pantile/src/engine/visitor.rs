@@ -74,7 +74,11 @@ impl Visitor<'_> {
             let blocked = match anchor.owner() {
                 Owner::Nobody => false,
                 Owner::Cleaner => !anchor.is_dead(),
-                Owner::Transaction(slot) => registry.is_committing(slot) || Anchor::load(cell) != anchor,
+                // One that is prepared has changed nothing in a table whose definition changes (I-32).
+                Owner::Transaction(slot) => {
+                    registry.is_committing(slot) && !registry.is_prepared(slot)
+                        || Anchor::load(cell) != anchor
+                }
             };
             if !blocked && let Some(seen) = look(anchor.newest()) {
                 return Ok(seen);

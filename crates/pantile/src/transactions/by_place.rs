@@ -111,6 +111,7 @@ impl Transaction {
 
     pub(super) fn hold_row(&mut self, table: &TableInner, id: RowId) -> Result<Option<Held>> {
         self.is_known.set(true);
+        self.core.ready(table)?;
         if id.0 >= table.tuples_end() {
             return Ok(None);
         }

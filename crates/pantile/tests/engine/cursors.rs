@@ -310,6 +310,40 @@ fn rows_are_written_by_place() {
     }
 }
 
+/// A number may be from an earlier opening, before the indexes are loaded (I-24).
+#[test]
+fn rows_are_written_by_place_first_of_all() {
+    let place = tempfile::tempdir().expect("a directory");
+    let def = || {
+        let def = TableDef::new("t").column("id", Type::U64).column("n", Type::U64);
+        def.primary_key(["id"]).index(IndexDef::new("by_n", ["n"]))
+    };
+    let db = Options::new().open(place.path()).expect("open");
+    let table = db.create_table(def()).expect("a table");
+    let rows = (0..2_000u64).map(|id| [id.into(), id.into()]);
+    db.bulk_insert(&table, rows).expect("rows");
+    db.close().expect("closed");
+    for deletes in [true, false] {
+        let db = Options::new().open(place.path()).expect("open");
+        let table = db.table("t").expect("the table");
+        let mut txn = db.begin().expect("begin");
+        if deletes {
+            assert!(txn.delete_row(&table, RowId::new(0)).expect("deleted"));
+        } else {
+            let place = RowId::new(1);
+            assert!(txn.update_row(&table, place, &[("n", 7_777u64.into())]).expect("updated"));
+        }
+        txn.commit().expect("a commit");
+        db.close().expect("closed");
+    }
+    let db = Options::new().open(place.path()).expect("open");
+    let (table, txn) = (db.table("t").expect("the table"), db.begin_read().expect("begin"));
+    assert_eq!(txn.count(&table, Range::all()).expect("counted"), 1_999);
+    let by_n = table.index("by_n").expect("the index");
+    assert_eq!(txn.count_index(&by_n, Range::all()).expect("counted"), 1_999);
+    assert_eq!(txn.count_index(&by_n, Range::prefix(&[7_777u64.into()])).expect("counted"), 1);
+}
+
 #[test]
 fn cursors_lock_what_they_come_to() {
     for level in [Isolation::Serializable, Isolation::Snapshot, Isolation::ReadCommitted] {

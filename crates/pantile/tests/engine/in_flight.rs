@@ -255,6 +255,23 @@ fn one_thread_has_many_commits_in_flight() {
     assert_eq!(rows, 2_000);
 }
 
+/// A commit lists those in flight on which it depends. The blocks of these lists are freed like others.
+#[test]
+fn lists_of_dependencies_leave_no_blocks() {
+    let (_dir, db, table) = in_directory();
+    for round in 0..20 {
+        let flights: Vec<InFlight> = (0..100).map(|n| publish(&db, &table, 1, round * 100 + n)).collect();
+        for flight in flights {
+            flight.wait().expect("durable");
+        }
+    }
+    let compacted = db.compact().expect("compacted");
+    assert!(compacted.is_done(), "{compacted:?}");
+    let stats = db.stats();
+    let used = stats.medium_bytes - stats.free_bytes;
+    assert!(used < 300_000, "{used} bytes for one row");
+}
+
 struct Unpark(Thread);
 
 impl Wake for Unpark {

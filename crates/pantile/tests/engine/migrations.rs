@@ -153,6 +153,28 @@ fn a_kill_after_a_step_and_before_its_note() {
     }
 }
 
+/// A table that has the new name already is not the one that was to get it.
+#[test]
+fn a_rename_that_was_begun_and_is_refused() {
+    let db = in_memory();
+    let table = db.create_table(pets()).expect("a table");
+    Migrations::new()
+        .then(Migration::new(1, "first").run(|_, _| Ok::<(), Error>(())))
+        .apply(&db)
+        .expect("a migration");
+    let record = db.table("#migrations").expect("the record");
+    let begun = [2u64.into(), "m".into(), 0u64.into(), Value::UInt(table.version()), false.into()];
+    db.run(|txn| txn.upsert(&record, &begun)).expect("begun");
+    let animals = db.create_table(TableDef { name: "animals".into(), ..pets() }).expect("a table");
+    db.alter_table(&animals, &TableChange::new().rename_column("name", "called")).expect("a change");
+    let all = Migrations::new()
+        .then(Migration::new(1, "first").run(|_, _| Ok::<(), Error>(())))
+        .then(Migration::new(2, "m").alter_table("pets", add_legs()));
+    let failed = all.apply(&db).expect_err("the name is taken");
+    assert!(matches!(failed, Error::MigrationFailed { number: 2, step: 1, .. }), "{failed}");
+    assert_eq!(db.table("pets").expect("it").version(), table.version());
+}
+
 /// A step that was begun before a kill, and failed when it was tried again, has not happened, whatever others
 /// change then.
 #[test]

@@ -505,7 +505,7 @@ fn a_database_with_prepared_transactions_and_commits_under_way_is_closed() {
     }
 }
 
-/// A table in which it has only locked a row can go.
+/// A table in which it has only locked a row can get an index, and go.
 #[test]
 fn a_table_of_which_it_has_changed_nothing_may_go() {
     let (db, table) = new();
@@ -517,6 +517,7 @@ fn a_table_of_which_it_has_changed_nothing_may_go() {
         assert!(txn.get_for_update(&other, &[1u64.into()]).expect("a look-up").is_some());
         put(&mut txn, &table, 0, 50, None).expect("a row");
         let prepared = db.prepare(txn, b"x").expect("nothing is in its way");
+        db.create_index(&other, IndexDef::new("by_id", ["id"])).expect("no row of it has changed");
         db.drop_table("u").expect("no row of it has changed");
         prepared.commit().expect("a commit");
     }
