@@ -454,10 +454,13 @@ enum_alter_inplace_result ha_pantile::check_if_supported_inplace_alter(TABLE *al
   return wanted & INDEXES ? HA_ALTER_INPLACE_NO_LOCK : HA_ALTER_INPLACE_INSTANT;
 }
 
-/* Finds a key that two rows have, and names it. */
+/* Keys among which one that is there twice is looked for: of these it takes 200 MB. */
+static const size_t MOST_SEEN= 4 << 20;
+
+/* Finds a key that two rows have, and names it. Of a larger table it may name none. */
 void ha_pantile::report_duplicate(TABLE *altered, const Shape &changed, uint key)
 {
-  std::unordered_set<std::string> seen;
+  std::unordered_set<size_t> seen;
   pantile_cursor *place;
   pantile_row *read= pantile_row_new();
   std::vector<pantile_value> found(changed.columns), key_of_row;
@@ -468,7 +471,8 @@ void ha_pantile::report_duplicate(TABLE *altered, const Shape &changed, uint key
   {
     if (pantile_scan(reader, share->table, nullptr, &place) == PANTILE_OK)
     {
-      while (pantile_cursor_next(place, reader, read) == PANTILE_OK)
+      while (seen.size() < MOST_SEEN && !thd_killed(ha_thd()) &&
+             pantile_cursor_next(place, reader, read) == PANTILE_OK)
       {
         pantile_row_values(read, found.data(), found.size());
         changed.key_of_row(key, found.data(), key_of_row);
@@ -483,7 +487,7 @@ void ha_pantile::report_duplicate(TABLE *altered, const Shape &changed, uint key
           else
             text.append(std::to_string(value.as.natural) + ",");
         }
-        if (!has_null && !seen.insert(text).second)
+        if (!has_null && !seen.insert(std::hash<std::string>()(text)).second)
         {
           changed.decode(altered, found.data(), altered->record[0], true);
           break;

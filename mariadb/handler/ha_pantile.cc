@@ -411,9 +411,10 @@ int ha_pantile::fill(uchar *record)
     for (const pantile_value &value : values)
       read_large|= value.kind == PANTILE_BYTES && value.as.bytes.len > KEPT_BYTES;
   shape.decode(table, values.data(), record, locks_rows);
-  /* A partitioned table merges what its parts hand over in buffers of its own; there the server computes nothing. */
+  /* A partitioned table merges what its parts hand over in buffers of its own; there the server computes nothing. Of the
+   * row that is in the way of another (record[1]) it does, and keeps the long values of the other meanwhile. */
   int failed= 0;
-  if (record != table->record[0] && table->vfield)
+  if (record != table->record[0] && record != table->record[1] && table->vfield)
   {
     table->move_fields(table->field, record, table->record[0]);
     failed= table->update_virtual_fields(this, VCOL_UPDATE_FOR_READ);
@@ -773,9 +774,21 @@ int ha_pantile::note_number(const uchar *record)
   return code == PANTILE_OK ? 0 : error(code);
 }
 
+/* Rows of the binary log come without virtual columns, which keys need. */
+int ha_pantile::compute_virtual(const uchar *record)
+{
+  const THD *thd= ha_thd();
+  const bool is_applied= thd->rgi_slave || thd->rgi_fake;
+  return table->vfield && is_applied && record == table->record[0]
+             ? table->update_virtual_fields(this, VCOL_UPDATE_FOR_WRITE)
+             : 0;
+}
+
 int ha_pantile::write_row(const uchar *record)
 {
   if (int failed= ready())
+    return failed;
+  if (int failed= compute_virtual(record))
     return failed;
   if (table->next_number_field && record == table->record[0])
     if (int failed= update_auto_increment())
@@ -799,6 +812,8 @@ int ha_pantile::write_row(const uchar *record)
 int ha_pantile::update_row(const uchar *before, const uchar *after)
 {
   if (int failed= ready())
+    return failed;
+  if (int failed= compute_virtual(after))
     return failed;
   if (!shape.encode(table, after, scratch, values))
     return refuse_long_key(after);

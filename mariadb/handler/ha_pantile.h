@@ -77,7 +77,13 @@ public:
            HA_BINLOG_ROW_CAPABLE | HA_CAN_GEOMETRY | HA_PARTIAL_COLUMN_READ |
            HA_CAN_SQL_HANDLER | HA_CAN_ONLINE_BACKUPS | HA_CAN_VIRTUAL_COLUMNS | HA_CONCURRENT_OPTIMIZE |
            HA_CAN_SKIP_LOCKED | HA_CAN_TABLES_WITHOUT_ROLLBACK | HA_FAST_KEY_READ |
+           (deletes_keep_rows() ? HA_REQUIRES_KEY_COLUMNS_FOR_DELETE : 0) |
            (has_one_unique_key ? 0 : HA_DUPLICATE_KEY_NOT_IN_ORDER);
+  }
+  /* Where rows have versions of the server, a DELETE writes the row once more, with the keys over virtual columns. */
+  bool deletes_keep_rows() const
+  {
+    return table_share && table_share->versioned != VERS_UNDEFINED && table_share->virtual_fields;
   }
   ulong index_flags(uint index, uint, bool) const override
   {
@@ -222,6 +228,7 @@ private:
   int end_own(bool commits= true);
   int after_write();
   int note_number(const uchar *record);
+  int compute_virtual(const uchar *record);
 
   pantile_txn *txn= nullptr;
   /* A transaction apart from the session's: of a sequence's table, since what a sequence has given out stays given out, or

@@ -65,14 +65,14 @@ static MYSQL_SYSVAR_DOUBLE(space_target, space_target, PLUGIN_VAR_READONLY | PLU
                            100.0, 0);
 static MYSQL_SYSVAR_ULONGLONG(memory_limit, memory_limit, PLUGIN_VAR_READONLY | PLUGIN_VAR_RQCMDARG,
                               "Bytes of memory that the database may take, beside the system's copies of its file; 0 "
-                              "for as much as the server may have",
+                              "for three quarters of what the server may have",
                               nullptr, nullptr, 0, 0, ULONGLONG_MAX, 0);
 static MYSQL_SYSVAR_ULONGLONG(row_cache, row_cache, PLUGIN_VAR_READONLY | PLUGIN_VAR_RQCMDARG,
                               "Bytes of memory for rows that are read again and again, where the file is larger than "
                               "memory, from 1048576 on; 0 for none",
                               nullptr, nullptr, 0, 0, ULONGLONG_MAX, 0);
 static MYSQL_SYSVAR_ULONGLONG(max_bytes, max_bytes, PLUGIN_VAR_READONLY | PLUGIN_VAR_RQCMDARG,
-                              "Bytes that the file may take; 0 for as much as the file system has", nullptr, nullptr, 0, 0,
+                              "Bytes that the file may take; 0 for 1 TiB", nullptr, nullptr, 0, 0,
                               ULONGLONG_MAX, 0);
 static MYSQL_SYSVAR_ULONG(max_pinned_age, max_pinned_age, PLUGIN_VAR_RQCMDARG,
                           "Seconds for which a transaction may hold back old versions; pantile_on_pinned says what happens "

@@ -36,6 +36,34 @@ def longer_than_stored(table, kind, key, most):
 
 # A line begins with the session that runs it. {e} is the engine.
 SCENARIOS = {
+    "virtual texts of rows that are replaced": """
+        a CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(5000), v TEXT AS (CONCAT('x', a)) VIRTUAL, KEY v (v(20))) ENGINE={e}
+        a INSERT INTO t (id, a) VALUES (1, 'old'), (2, REPEAT('o', 5000))
+        a REPLACE INTO t (id, a) VALUES (1, 'new'), (2, 'other')
+        a SELECT id FROM t FORCE INDEX (v) WHERE v = 'xnew'
+        a SELECT id FROM t FORCE INDEX (v) WHERE v = 'xother'
+        a SELECT id FROM t FORCE INDEX (v) WHERE v LIKE 'xo%' ORDER BY id
+        a CREATE TABLE u (id INT PRIMARY KEY, a VARCHAR(100), v TEXT AS (CONCAT('x', a)) VIRTUAL, UNIQUE v (v(20))) ENGINE={e}
+        a INSERT INTO u (id, a) VALUES (1, 'old')
+        a REPLACE INTO u (id, a) VALUES (1, 'new')
+        a INSERT INTO u (id, a) VALUES (2, 'new')
+        a INSERT INTO u (id, a) VALUES (3, 'old')
+        a INSERT INTO u (id, a) VALUES (3, 'x') ON DUPLICATE KEY UPDATE a = 'third'
+        a SELECT id, v FROM u FORCE INDEX (v) WHERE v > '' ORDER BY v""",
+    "history of rows with virtual columns": """
+        a CREATE TABLE t (id INT PRIMARY KEY, a INT, v INT AS (a * 2) VIRTUAL, KEY v (v)) ENGINE={e} WITH SYSTEM VERSIONING
+        a INSERT INTO t (id, a) VALUES (1, 5), (2, 6)
+        a DELETE FROM t WHERE id = 1
+        a UPDATE t SET a = 7 WHERE id = 2
+        a SELECT id FROM t FOR SYSTEM_TIME ALL FORCE INDEX (v) WHERE v = 10
+        a SELECT id FROM t FOR SYSTEM_TIME ALL FORCE INDEX (v) WHERE v = 12
+        a SELECT id FROM t FORCE INDEX (v) WHERE v >= 10""",
+    "leading zeros that a column computes with": """
+        a CREATE TABLE t (id INT PRIMARY KEY, a INT(5) ZEROFILL, s VARCHAR(30) AS (CONCAT('x', a)) STORED, v VARCHAR(30) AS (CONCAT('y', a)) VIRTUAL, KEY v (v)) ENGINE={e}
+        a INSERT INTO t (id, a) VALUES (1, 7)
+        a ALTER TABLE t MODIFY a BIGINT(10) ZEROFILL
+        a SELECT s, v FROM t
+        a SELECT id FROM t FORCE INDEX (v) WHERE v = 'y0000000007'""",
     "a wait that ends within a function that goes on after errors": """
         a CREATE TABLE t (id INT PRIMARY KEY, n INT) ENGINE={e}
         a INSERT INTO t VALUES (1,0), (2,0), (3,0)
