@@ -980,11 +980,11 @@ int pantile_options_durability(struct pantile_options *options,
 // Sets whether a database is made where there is none. It is by default.
 int pantile_options_create(struct pantile_options *options, bool create);
 
-// Sets the most bytes that the medium may take. By default it is limited by the file system only.
+// Sets the most bytes that the medium may take. 1 TiB by default.
 int pantile_options_max_bytes(struct pantile_options *options, uint64_t bytes);
 
 // Sets the most bytes of memory that the database may take, beside the system's copies of its file. By default it is
-// limited by what the process may have.
+// three quarters of what the process may have.
 int pantile_options_memory_limit(struct pantile_options *options,
                                  uint64_t bytes);
 

@@ -117,14 +117,14 @@ pub extern "C" fn pantile_options_create(options: *mut pantile_options, create: 
     set(options, |options| options.create(create))
 }
 
-/// Sets the most bytes that the medium may take. By default it is limited by the file system only.
+/// Sets the most bytes that the medium may take. 1 TiB by default.
 #[unsafe(no_mangle)]
 pub extern "C" fn pantile_options_max_bytes(options: *mut pantile_options, bytes: u64) -> c_int {
     set(options, |options| options.max_bytes(bytes))
 }
 
 /// Sets the most bytes of memory that the database may take, beside the system's copies of its file. By default it is
-/// limited by what the process may have.
+/// three quarters of what the process may have.
 #[unsafe(no_mangle)]
 pub extern "C" fn pantile_options_memory_limit(options: *mut pantile_options, bytes: u64) -> c_int {
     set(options, |options| options.memory_limit(bytes))

@@ -14,7 +14,7 @@ use pantile::{Database, Error};
 use crate::check::ReadArgs;
 use crate::exit::Failure;
 use crate::output::Output;
-use crate::{leftover, progress};
+use crate::{leftover, output, progress};
 
 /// Examples that the help of `backup` shows.
 pub const BACKUP_EXAMPLES: &str =
@@ -48,7 +48,7 @@ pub struct BackupArgs {
     #[arg(long, value_name = "BYTES_PER_SECOND", value_parser = clap::value_parser!(u64).range(1..))]
     rate: Option<u64>,
     /// Write the report to this file; - for stdout.
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Show no progress bar.
     #[arg(long)]
@@ -65,7 +65,7 @@ pub struct RestoreArgs {
     #[arg(long, value_name = "DIR")]
     to: PathBuf,
     /// Write the report to this file; - for stdout.
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     #[command(flatten)]
     reading: ReadArgs,
@@ -93,8 +93,13 @@ pub fn run(args: &BackupArgs, stop: &'static AtomicBool) -> Result<(), Failure> 
     })?;
     // With its bar.
     drop(options);
-    output.write(&backup_text(&report, &args.to), &report)?;
-    Ok(())
+    if !report.is_current {
+        output::note(
+            "A transaction was writing when this began. What others have committed beside it is not in the backup: \
+             make another when it has ended.",
+        );
+    }
+    output.write(&backup_text(&report, &args.to), &report)
 }
 
 /// A bar that leaves no line behind.
@@ -143,14 +148,8 @@ fn backup_text(report: &BackupReport, to: &Path) -> String {
         0 => String::new(),
         _ => format!(" ({kept_rows} of them were there before, and {deleted_rows} others were deleted)"),
     };
-    let late = match report.is_current {
-        true => "",
-        false => {
-            "A transaction was writing when this began. What others have committed beside it is not in the backup: make another when it has ended.\n"
-        }
-    };
     format!(
-        "{tables} tables and {rows} rows{before} backed up to {}: {file_bytes} bytes; {seconds:.1} s, {rate:.0} MB/s\n{late}",
+        "{tables} tables and {rows} rows{before} backed up to {}: {file_bytes} bytes; {seconds:.1} s, {rate:.0} MB/s\n",
         to.display()
     )
 }

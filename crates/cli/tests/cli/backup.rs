@@ -35,7 +35,7 @@ fn there_and_back() {
     assert!(output.status.success(), "{}", text(&output.stderr));
     let told = text(&output.stdout);
     assert!(told.starts_with(&format!("1 tables and {ROWS} rows backed up to {backup}: ")), "{told}");
-    let output = pantile(&["restore", &backup, "--to", &back, "--json"]);
+    let output = pantile(&["restore", &backup, "--to", &back, "--json", "-"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     // With that of the table's definition.

@@ -49,8 +49,8 @@ impl Database {
     /// Adds any number of rows, in transactions of about a thousand rows.
     ///
     /// The rows can be in any order. No transaction waits until the one before it is durable, but
-    /// all rows are durable when the call returns. Other transactions see the rows as they are
-    /// added. To add all rows or none, use
+    /// all rows are durable when the call returns, except with [`Durability::None`](crate::Durability::None);
+    /// there call [`Database::sync`]. Other transactions see the rows as they are added. To add all rows or none, use
     /// [`Transaction::insert_many`](crate::Transaction::insert_many).
     ///
     /// Loading is fastest in the order of the primary key. Several threads can load into one table.
@@ -132,7 +132,7 @@ fn bytes_of(value: &Value<'_>) -> usize {
 struct Load<'d> {
     db: &'d Database,
     table: &'d Table,
-    /// Rows that are durable.
+    /// Rows that are durable, as far as commits are.
     inserted: u64,
     /// Rows that are visible.
     published: u64,

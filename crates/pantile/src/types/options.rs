@@ -280,7 +280,7 @@ impl Options {
     /// If the process is killed, the next opening reads what was appended after the last image. By
     /// default an image is written when 20 times its size have been appended. Large images are
     /// written sooner: after 2 GB, or after five times their size if that is more. The first image
-    /// is written when nothing else is written.
+    /// is written by the same rule, or earlier, as soon as nothing else is written.
     #[must_use]
     pub fn index_image_every(mut self, bytes: u64) -> Self {
         self.image_every = Some(bytes);
@@ -373,7 +373,8 @@ impl Options {
     /// There are 1,024 slots, of which transactions that may write can have 960. After this time
     /// the call fails with [`Error::TooManyTransactions`], and so does the definition of a table or
     /// an index. [`Database::run`](crate::Database::run) begins again for as long as
-    /// [`Options::retry_for`] says.
+    /// [`Options::retry_for`] says. It also limits how long a writer waits for a transaction that has
+    /// the exclusive stage; then it begins.
     #[must_use]
     pub fn begin_wait(mut self, limit: Duration) -> Self {
         self.begin_wait = Some(limit);
