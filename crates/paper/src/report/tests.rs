@@ -86,6 +86,20 @@ fn a_full_report_is_well_formed_and_has_every_claim() {
 }
 
 #[test]
+fn series_of_one_figure_do_not_look_alike() {
+    for entry in report(true, |_| ()).entries {
+        for figure in entry.finding.figures {
+            let names: std::collections::BTreeSet<_> =
+                figure.series.iter().map(|series| &series.name).collect();
+            let looks: Vec<_> = names.iter().map(|name| crate::svg::style::of(name)).collect();
+            for (n, look) in looks.iter().enumerate() {
+                assert!(!looks[..n].contains(look), "{}, {}: {names:?}", entry.claim.id, figure.title);
+            }
+        }
+    }
+}
+
+#[test]
 fn a_report_of_nothing_says_so() {
     let page = page::to_html(&report(false, |execution| {
         execution.interrupted = true;

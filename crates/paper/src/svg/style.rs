@@ -93,7 +93,7 @@ const fn style(colour: &'static str, marker: Marker, dash: &'static str, hatch: 
     Style { colour, marker, dash, hatch }
 }
 
-/// The look of the collector of this name, or of updates so distributed.
+/// The look of the collector, design or store of this name, or of updates so distributed.
 pub fn of(name: &str) -> Style {
     match name {
         "tb-collect" => style(BLUE, Marker::Circle, "none", Hatch::Plain),
@@ -109,6 +109,16 @@ pub fn of(name: &str) -> Style {
         "deuteronomy" => style(YELLOW, Marker::Up, "none", Hatch::Plain),
         "ermia" => style(YELLOW, Marker::Square, "7 3", Hatch::Crossed),
         "hyper" => style(GREEN, Marker::Down, "7 3", Hatch::Level),
+        "zen-naive" => style(VERMILLION, Marker::Square, "7 3", Hatch::Rising),
+        "mmdb" => style(SKY, Marker::Square, "2 3", Hatch::Crossed),
+        "wbl" => style(GREEN, Marker::Circle, "2 3", Hatch::Plain),
+        "foedus" => style(PURPLE, Marker::Up, "2 3", Hatch::Level),
+        "remote" => style(VERMILLION, Marker::Down, "2 3", Hatch::Plain),
+        "naive" => style(ORANGE, Marker::Diamond, "7 3", Hatch::Rising),
+        "soft" => style(SKY, Marker::Down, "8 3 2 3", Hatch::Falling),
+        "local" => style(BLUE, Marker::Diamond, "8 3 2 3", Hatch::Level),
+        "in-place" => style(YELLOW, Marker::Diamond, "2 3", Hatch::Level),
+        "redo-log" => style(ORANGE, Marker::Up, "2 3", Hatch::Falling),
         "uniform" => style(BLUE, Marker::Circle, "none", Hatch::Plain),
         "80/20" => style(VERMILLION, Marker::Diamond, "none", Hatch::Plain),
         "zipf 0.9" => style(GREEN, Marker::Up, "none", Hatch::Plain),
@@ -121,7 +131,7 @@ pub fn of(name: &str) -> Style {
 mod tests {
     use super::*;
 
-    const NAMES: [&str; 14] = [
+    const NAMES: [&str; 24] = [
         "none",
         "tb-collect",
         "tb-collect-eager",
@@ -136,10 +146,20 @@ mod tests {
         "deuteronomy",
         "ermia",
         "hyper",
+        "zen-naive",
+        "mmdb",
+        "wbl",
+        "foedus",
+        "remote",
+        "naive",
+        "soft",
+        "local",
+        "in-place",
+        "redo-log",
     ];
 
     #[test]
-    fn no_two_collectors_look_alike() {
+    fn no_two_names_look_alike() {
         for (n, one) in NAMES.iter().enumerate() {
             for other in &NAMES[..n] {
                 let (a, b) = (of(one), of(other));
