@@ -100,6 +100,11 @@ impl Figure {
         self.series.iter().all(|series| series.origin == Origin::Model)
     }
 
+    /// Where the series come from that the figure is about: a model, or what was measured here.
+    pub fn own(&self) -> Origin {
+        if self.is_foretold() { Origin::Model } else { Origin::Measured }
+    }
+
     /// Whether no two series have a measured point at the same position.
     pub fn is_single(&self) -> bool {
         let ours = || self.series.iter().filter(|series| series.origin != Origin::Published);

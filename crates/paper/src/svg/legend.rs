@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::markers;
-use super::shapes::{filled, n};
+use super::shapes::{filled, foretold, n};
 use super::style::{self, Style};
 use crate::figure::{Figure, Origin, Shape};
 
@@ -34,14 +34,14 @@ enum Symbol {
     Bar(Style),
     Line(Style, bool),
     Published,
-    Model,
+    ModelBar,
+    ModelLine,
 }
 
 impl Legend {
     /// The legend of a figure, in rows of the given width.
     pub fn of(figure: &Figure, width: f64) -> Self {
-        let own = if figure.is_foretold() { Origin::Model } else { Origin::Measured };
-        let named = figure.series.iter().filter(|series| series.origin == own);
+        let named = figure.series.iter().filter(|series| series.origin == figure.own());
         let mut named: Vec<(Symbol, String)> = named
             .map(|series| {
                 let style = style::of(&series.name);
@@ -58,7 +58,11 @@ impl Legend {
             named.push((Symbol::Published, "as published".into()));
         }
         if has(Origin::Model) {
-            named.push((Symbol::Model, "as a model predicts".into()));
+            let symbol = match figure.shape {
+                Shape::Bars(_) => Symbol::ModelBar,
+                Shape::Lines { .. } => Symbol::ModelLine,
+            };
+            named.push((symbol, "as a model predicts".into()));
         }
         let (mut x, mut row) = (0.0, 0);
         let place = |(kind, name): (Symbol, String)| {
@@ -104,7 +108,8 @@ fn sample(kind: Symbol, x: f64, y: f64) -> Markup {
                 @if with_markers { (markers::measured(style.marker, x + 11.0, y, style.colour)) }
             }
             Symbol::Published => (markers::published(x + 11.0, y, "currentColor")),
-            Symbol::Model => path.model d=(line) fill="none" stroke="currentColor" stroke-width="1.4" stroke-dasharray="3 4" {},
+            Symbol::ModelBar => (foretold((x + 4.0, y - 6.0), (16.0, 12.0))),
+            Symbol::ModelLine => path.model d=(line) fill="none" stroke="currentColor" stroke-width="1.4" stroke-dasharray="3 4" {},
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Drawings of figures, as SVG inside a page.
 //!
 //! Every element has an end tag, so that a drawing is also XML. Published
-//! points are hollow. A model's lines are dashed and have no markers.
+//! points are hollow. A model's lines are dashed and have no markers, and its bars
+//! have a dashed outline.
 
 mod legend;
 mod markers;
@@ -14,7 +15,7 @@ use maud::{Markup, PreEscaped, html};
 use crate::figure::{Figure, Origin, Point, Series, Shape};
 use legend::Legend;
 use scale::Scale;
-use shapes::{filled, n};
+use shapes::{filled, foretold, n};
 use style::Hatch;
 
 /// Width of a drawing.
@@ -127,28 +128,30 @@ fn range(x: f64, point: &Point, y: Scale) -> Markup {
 
 fn bars(figure: &Figure, names: &[String], y: Scale) -> Markup {
     let of = |origin: Origin| figure.series.iter().filter(move |series| series.origin == origin);
-    let measured: Vec<&Series> = of(Origin::Measured).collect();
+    let ours: Vec<&Series> = of(figure.own()).collect();
     let group = (WIDTH - LEFT - RIGHT) / names.len().max(1) as f64;
     // Where every group is a single bar, the bar is in the middle.
     let single = figure.is_single();
-    let count = if single { 1 } else { measured.len() };
+    let count = if single { 1 } else { ours.len() };
     let width = (group * (1.0 - GAP) / count as f64).min(WIDEST);
     let left = |position: f64, bar: usize| {
         let bar = if single { 0 } else { bar };
         LEFT + group * (position + 0.5) + width * (bar as f64 - count as f64 / 2.0)
     };
     html! {
-        @for (bar, series) in measured.iter().enumerate() {
+        @for (bar, series) in ours.iter().enumerate() {
             @let style = style::of(&series.name);
             @for point in &series.points {
                 @let x = left(point.x, bar);
                 @let (top, bottom) = (y.place(point.y.max(0.0)), y.place(point.y.min(0.0)));
-                (filled((x + width * 0.06, top), (width * 0.88, bottom - top), style))
+                @let (corner, extent) = ((x + width * 0.06, top), (width * 0.88, bottom - top));
+                (filled(corner, extent, style))
+                @if series.origin == Origin::Model { (foretold(corner, extent)) }
                 (range(x + width / 2.0, point, y))
             }
         }
         @for series in of(Origin::Published) {
-            @if let Some(bar) = measured.iter().position(|ours| ours.name == series.name).or(single.then_some(0)) {
+            @if let Some(bar) = ours.iter().position(|own| own.name == series.name).or(single.then_some(0)) {
                 @for point in &series.points {
                     (markers::published(left(point.x, bar) + width / 2.0, y.place(point.y), "currentColor"))
                 }

@@ -19,3 +19,11 @@ pub fn filled((x, y): (f64, f64), (width, height): (f64, f64), style: Style) -> 
         }
     }
 }
+
+/// The dashed outline of a bar that a model predicts.
+pub fn foretold((x, y): (f64, f64), (width, height): (f64, f64)) -> Markup {
+    html! {
+        rect.model x=(n(x)) y=(n(y)) width=(n(width)) height=(n(height)) fill="none" stroke="currentColor"
+            stroke-width="1.4" stroke-dasharray="3 4" {}
+    }
+}

@@ -63,6 +63,18 @@ fn a_model_is_told_from_what_was_measured() {
 }
 
 #[test]
+fn bars_that_a_model_predicts_are_drawn_and_told_from_others() {
+    let names = vec!["a".to_owned(), "b".to_owned(), "c".to_owned()];
+    let text = drawn(&figure(Shape::Bars(names.clone()), vec![model()]));
+    // The legend has a sample of the series, and one of models.
+    assert_eq!(count(&text, "class=\"model\""), 4);
+    assert_eq!(count(&text, "stroke=\"#333333\""), 4);
+    assert!(text.contains("as a model predicts"));
+    let measured = drawn(&figure(Shape::Bars(names), vec![series("none", 3)]));
+    assert_eq!(count(&measured, "class=\"model\""), 0);
+}
+
+#[test]
 fn many_positions_have_round_labels() {
     let points = (0..40).map(|n| Point::exact(1.13 + 0.05 * f64::from(n), 1.0)).collect();
     let text = drawn(&figure(
