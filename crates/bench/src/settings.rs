@@ -30,7 +30,7 @@ pub enum Medium {
 impl Medium {
     /// The medium of a name: `file`, `dram`, `dax`, `dax:eadr` (where the
     /// platform saves the CPU's caches), `nvm` (which is `nvm:optane`),
-    /// `nvm:optane-40`, `nvm:A` to `nvm:E`, and each with a design and how many times DRAM it is, as in
+    /// `nvm:optane-40`, `nvm:A` to `nvm:E`, `nvm:A-40` to `nvm:E-40`, and each with a design and how many times DRAM it is, as in
     /// `nvm:optane-40+mmdb:4`, or with two nodes, as in `nvm:optane-40+nodes:naive:2.5`.
     ///
     /// # Errors
@@ -48,7 +48,7 @@ impl Medium {
                 .map(Medium::Nvm)
                 .ok_or_else(|| {
                     format!(
-                        "there is no medium {name:?}; there are file, dram, dax, dax:eadr, nvm:optane, nvm:optane-40 and nvm:A to nvm:E, these also as nvm:A+zen:4 (or zen-naive, mmdb, wbl, foedus) and nvm:A+nodes:naive:2.5 (or local, remote, local-writes; remote memory costs 1 to {MOST_REMOTE_COST} times as much)"
+                        "there is no medium {name:?}; there are file, dram, dax, dax:eadr, nvm:optane, nvm:optane-40, nvm:A to nvm:E and nvm:A-40 to nvm:E-40, these also as nvm:A+zen:4 (or zen-naive, mmdb, wbl, foedus) and nvm:A+nodes:naive:2.5 (or local, remote, local-writes; remote memory costs 1 to {MOST_REMOTE_COST} times as much)"
                     )
                 }),
         }
@@ -305,7 +305,9 @@ mod tests {
 
     #[test]
     fn media_have_their_names() {
-        for name in ["file", "dram", "dax", "dax:eadr", "nvm:optane", "nvm:A", "nvm:E"] {
+        for name in
+            ["file", "dram", "dax", "dax:eadr", "nvm:optane", "nvm:A", "nvm:E", "nvm:A-40", "nvm:E-40"]
+        {
             assert_eq!(Medium::by_name(name).unwrap().to_string(), name);
         }
         assert_eq!(Medium::by_name("nvm").unwrap().to_string(), "nvm:optane");

@@ -95,8 +95,8 @@ struct DatabaseArgs {
     /// Clients, each on a thread of its own [default: 4]; simulated, cases at a time [default: cores].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     threads: Option<u16>,
-    /// Where the data is kept: file, nvm:optane (or nvm), nvm:optane-40, nvm:A to nvm:E, or dax [default: file];
-    /// simulated, file or dax [default: both].
+    /// Where the data is kept: file, nvm:optane (or nvm), nvm:optane-40, nvm:A to nvm:E, nvm:A-40 to nvm:E-40, or dax
+    /// [default: file]; simulated, file or dax [default: both].
     #[arg(long, value_name = "MEDIUM", value_parser = medium)]
     medium: Option<Medium>,
     /// When a commit is acknowledged [default: sync]; not simulated.

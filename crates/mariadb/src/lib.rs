@@ -91,6 +91,7 @@ mod tests {
             (c"dax", PANTILE_OK),
             (c"nvm:optane-40", PANTILE_OK),
             (c"nvm:E", PANTILE_OK),
+            (c"nvm:E-40", PANTILE_OK),
             (c"nvm:F", PANTILE_INVALID),
             (c"E", PANTILE_INVALID),
             (c"", PANTILE_INVALID),

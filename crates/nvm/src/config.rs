@@ -56,6 +56,19 @@ const fn config(name: &'static str, read: f64, write: f64, unit_bytes: u64) -> N
     NvmConfig { name, speed: Speed::OfDram { read, write }, unit_bytes, design: None, nodes: None }
 }
 
+impl Speed {
+    /// The same for each core of this machine, where Optane's shares are one thread's of six modules that 40 use.
+    const fn per_core(self) -> Self {
+        match self {
+            Self::OfDram { read, write } => Self::PerCore {
+                read: read / OPTANE_READ * MODULE.read * MODULES,
+                write: write / OPTANE_WRITE * MODULE.write * MODULES,
+            },
+            Self::PerCore { .. } => self,
+        }
+    }
+}
+
 /// Units a device may have.
 const UNIT_BYTES: RangeInclusive<u64> = 64..=4096;
 
@@ -65,18 +78,16 @@ const MODULE: Bandwidth = Bandwidth { read: 6.6e9, write: 2.3e9 };
 /// Modules for each thread in the publications: six for forty (TB-Collect, 5.1).
 const MODULES: f64 = 6.0 / 40.0;
 
+/// The shares of DRAM's bandwidth that Optane has.
+const OPTANE_READ: f64 = 0.5;
+const OPTANE_WRITE: f64 = 0.3;
+
 impl NvmConfig {
     /// Intel Optane persistent memory: reads 50 %, writes 30 %, 256 B.
-    pub const OPTANE: Self = config("optane", 0.5, 0.3, 256);
+    pub const OPTANE: Self = config("optane", OPTANE_READ, OPTANE_WRITE, 256);
     /// For each core, one thread's share of six modules that 40 threads use: 990 MB/s
     /// read and 345 MB/s written.
-    pub const OPTANE_40: Self = Self {
-        name: "optane-40",
-        speed: Speed::PerCore { read: MODULE.read * MODULES, write: MODULE.write * MODULES },
-        unit_bytes: 256,
-        design: None,
-        nodes: None,
-    };
+    pub const OPTANE_40: Self = Self::OPTANE.per_core("optane-40");
     /// Reads 70 %, writes 50 %, 256 B.
     pub const A: Self = config("A", 0.7, 0.5, 256);
     /// Reads 70 %, writes 50 %, 128 B.
@@ -87,9 +98,36 @@ impl NvmConfig {
     pub const D: Self = config("D", 0.9, 0.9, 128);
     /// As fast as DRAM, 64 B.
     pub const E: Self = config("E", 1.0, 1.0, 64);
+    /// To `OPTANE_40` what A is to `OPTANE`: each core reads 1386 MB/s and writes 575 MB/s.
+    pub const A_40: Self = Self::A.per_core("A-40");
+    /// The same of B: 1386 and 575 MB/s.
+    pub const B_40: Self = Self::B.per_core("B-40");
+    /// The same of C: 1782 and 805 MB/s.
+    pub const C_40: Self = Self::C.per_core("C-40");
+    /// The same of D: 1782 and 1035 MB/s.
+    pub const D_40: Self = Self::D.per_core("D-40");
+    /// The same of E: 1980 and 1150 MB/s.
+    pub const E_40: Self = Self::E.per_core("E-40");
 
     /// All of the above.
-    pub const ALL: [Self; 7] = [Self::OPTANE, Self::OPTANE_40, Self::A, Self::B, Self::C, Self::D, Self::E];
+    pub const ALL: [Self; 12] = [
+        Self::OPTANE,
+        Self::OPTANE_40,
+        Self::A,
+        Self::B,
+        Self::C,
+        Self::D,
+        Self::E,
+        Self::A_40,
+        Self::B_40,
+        Self::C_40,
+        Self::D_40,
+        Self::E_40,
+    ];
+
+    const fn per_core(self, name: &'static str) -> Self {
+        Self { name, speed: self.speed.per_core(), ..self }
+    }
 
     /// Its bandwidth on a machine with DRAM of this one and this number of cores.
     pub fn bandwidth(&self, dram: Bandwidth, cores: usize) -> Bandwidth {
@@ -166,7 +204,10 @@ mod tests {
             assert_eq!(NvmConfig::by_name(config.name), Some(config));
         }
         assert_eq!(NvmConfig::by_name("Optane"), Some(NvmConfig::OPTANE));
-        assert_eq!(NvmConfig::by_name("F"), None);
+        assert_eq!(NvmConfig::by_name("a-40"), Some(NvmConfig::A_40));
+        for none in ["F", "F-40", "A-41", "A40"] {
+            assert_eq!(NvmConfig::by_name(none), None, "{none}");
+        }
         let of_design = NvmConfig::by_name("optane-40+wbl:8").expect("a memory and a design");
         assert_eq!((of_design.to_string().as_str(), of_design.unit_bytes), ("optane-40+wbl:8", 256));
         let with_nodes = NvmConfig::by_name("optane-40+nodes:naive").expect("a memory and nodes");
@@ -195,6 +236,30 @@ mod tests {
         assert_eq!((forty.read, forty.write), (990e6, 10e9), "never more than DRAM");
         let share = NvmConfig::OPTANE.bandwidth(dram, 40);
         assert_eq!((share.read, share.write), (10e9, 3e9));
+    }
+
+    #[test]
+    fn memories_for_each_core_differ_as_their_shares_of_dram_do() {
+        let dram = Bandwidth { read: 20e9, write: 10e9 };
+        for (config, of_dram, read, write) in [
+            (NvmConfig::OPTANE_40, NvmConfig::OPTANE, 990e6, 345e6),
+            (NvmConfig::A_40, NvmConfig::A, 1386e6, 575e6),
+            (NvmConfig::B_40, NvmConfig::B, 1386e6, 575e6),
+            (NvmConfig::C_40, NvmConfig::C, 1782e6, 805e6),
+            (NvmConfig::D_40, NvmConfig::D, 1782e6, 1035e6),
+            (NvmConfig::E_40, NvmConfig::E, 1980e6, 1150e6),
+        ] {
+            let two = config.bandwidth(dram, 2);
+            assert!(
+                (two.read - read).abs() < 1.0 && (two.write - 2.0 * write).abs() < 1.0,
+                "{config}: {two:?}"
+            );
+            assert_eq!(config.name, format!("{}-40", of_dram.name));
+            assert_eq!(config.unit_bytes, of_dram.unit_bytes, "{config}");
+        }
+        let slow = Bandwidth { read: 1.5e9, write: 2e9 };
+        let two = NvmConfig::E_40.bandwidth(slow, 2);
+        assert_eq!((two.read, two.write), (1.5e9, 2e9), "never more than DRAM");
     }
 
     #[test]
