@@ -31,6 +31,8 @@ pub struct About {
     pub date: String,
     /// `quick` or `full`.
     pub size: &'static str,
+    /// The share of their length that runs have, if they were shortened to fit the time.
+    pub shortened: Option<f64>,
     /// Seconds that all runs might take, unless they are those of the size.
     pub budget: Option<f64>,
     /// The time that the most recent runs took.

@@ -17,6 +17,7 @@ use crate::execute::Execution;
 use crate::measurement::Measurement;
 use crate::outlook::Outlook;
 use crate::plan::Plan;
+use crate::size::Size;
 use crate::spec::RunSpec;
 use crate::store::Build;
 
@@ -55,6 +56,7 @@ impl Report {
             build,
             date: humantime::format_rfc3339_seconds(now).to_string(),
             size: plan.size.name,
+            shortened: shortened(&plan.size),
             budget: (plan.budget != plan.size.budget).then_some(plan.budget),
             elapsed: execution.elapsed,
             made: execution.made,
@@ -82,6 +84,13 @@ impl Report {
         write(RECORD, record::to_json(self))?;
         write(PAGE, page::to_html(self))
     }
+}
+
+/// The share of their length that runs of this size have, if it is one of the shorter ones.
+fn shortened(size: &Size) -> Option<f64> {
+    let whole = if size.name == "quick" { Size::quick(size.cores) } else { Size::full(size.cores) };
+    let share = size.long.1 / whole.long.1;
+    (share < 1.0).then_some(share)
 }
 
 /// One command line for each group of runs that differ only by the collector,

@@ -5,7 +5,7 @@ use pantile_bench::cpu::MOST_FOR_OTHERS;
 
 use super::style::CSS;
 use super::{About, Entry, Report, table};
-use crate::numbers::{FEWEST, Outcome};
+use crate::numbers::{FEWEST, Outcome, percent};
 use crate::svg;
 use crate::verdict::{Judgement, Verdict};
 
@@ -78,6 +78,12 @@ fn notices(about: &About) -> Markup {
         }
         @if about.interrupted {
             p.notice { "The runs were interrupted; run the same command to continue with the missing ones." }
+        }
+        @if let Some(share) = about.shortened {
+            p.notice {
+                "Runs were shortened to " (percent(share)) " of their length to fit the time. What takes long to show may not show in them; "
+                "give more time with " code { "--budget" } " for the whole length."
+            }
         }
         @if about.left_out > 0 {
             p.notice { "There was no time for " (about.left_out) " runs; run the same command to continue with them." }

@@ -86,6 +86,17 @@ fn a_full_report_is_well_formed_and_has_every_claim() {
 }
 
 #[test]
+fn the_page_says_if_runs_were_shortened() {
+    // A second is too short for all runs.
+    let page = page::to_html(&report(false, |_| ()));
+    assert!(page.contains("Runs were shortened to 10\u{a0}% of their length to fit the time"));
+    for whole in [Size::quick(2), Size::full(2)] {
+        let shares: Vec<_> = whole.shorter().map(|size| shortened(&size)).collect();
+        assert_eq!((shares[0], shares[2]), (None, Some(0.5)));
+    }
+}
+
+#[test]
 fn series_of_one_figure_do_not_look_alike() {
     for entry in report(true, |_| ()).entries {
         for figure in entry.finding.figures {
