@@ -58,7 +58,8 @@ svg { display: block; width: 100%; max-width: 47.5rem; height: auto; }
 svg.patterns { position: absolute; width: 0; height: 0; }
 details { margin: .5rem 0; } summary { cursor: pointer; color: var(--link); }
 @media screen and (max-width: 42rem) { .wide { display: none; } table.summary { table-layout: auto; }
-  table.summary col[class] { width: auto; } table.summary .badge { white-space: normal; } }
+  table.summary col[class] { width: auto; } table.summary .badge { white-space: normal; }
+  figure { overflow-x: auto; } figure svg { min-width: 34rem; } }
 @media print {
   body { max-width: none; padding: 0; font-size: 10pt; }
   section.claim { break-before: page; margin-top: 0; border-top: 0; }
