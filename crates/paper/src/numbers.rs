@@ -196,9 +196,15 @@ pub fn percent(share: f64) -> String {
     format!("{:.0}\u{a0}%", share * 100.0)
 }
 
-/// A factor.
+/// A factor, with two significant digits at least.
 pub fn times(factor: f64) -> String {
-    if factor.abs() >= 10.0 { format!("{factor:.0}x") } else { format!("{factor:.2}x") }
+    match factor.abs() {
+        size if size >= 10.0 => format!("{factor:.0}x"),
+        size if size >= 0.1 || size == 0.0 => format!("{factor:.2}x"),
+        size if size >= 0.01 => format!("{factor:.3}x"),
+        size if size >= 0.001 => format!("{factor:.4}x"),
+        _ => format!("{factor:.1e}x"),
+    }
 }
 
 #[cfg(test)]
@@ -303,5 +309,19 @@ mod tests {
             (percent(0.914), times(1.5), times(285.4)),
             ("91\u{a0}%".into(), "1.50x".into(), "285x".into())
         );
+    }
+
+    #[test]
+    fn small_factors_have_two_digits() {
+        for (factor, text) in [
+            (0.0, "0.00x"),
+            (0.25, "0.25x"),
+            (0.0512, "0.051x"),
+            (-0.0512, "-0.051x"),
+            (0.004_56, "0.0046x"),
+            (0.000_123, "1.2e-4x"),
+        ] {
+            assert_eq!(times(factor), text);
+        }
     }
 }
