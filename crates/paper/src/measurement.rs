@@ -37,6 +37,10 @@ pub struct Measurement {
     pub stored_mean: f64,
     /// Versions examined per tuple.
     pub accesses_per_tuple: f64,
+    /// Blocks that were reclaimed while it was measured; older results, and those of a SQL server,
+    /// do not say.
+    #[serde(default)]
+    pub blocks_reclaimed: Option<u64>,
     /// Blocks that were reclaimed beside a transaction older than they.
     pub blocks_bypassed: u64,
     /// Live versions that the collector copied.
@@ -252,6 +256,7 @@ impl From<&Record> for Measurement {
             versions_traversed: record.collector.versions_traversed,
             chain_mean: record.chains.sampled.mean,
             stored_mean: record.chains.sampled.stored_mean,
+            blocks_reclaimed: Some(record.collector.blocks_reclaimed),
             blocks_bypassed: record.collector.blocks_bypassed,
             survivors_relocated: record.collector.survivors_relocated,
             tuples: record.space.tuples,

@@ -79,7 +79,7 @@ fn half((warmup, seconds): (f64, f64)) -> (f64, f64) {
 }
 
 fn tpcc_run(size: &Size) -> RunSpec {
-    let (warmup, seconds) = half(size.pace);
+    let (warmup, seconds) = half(size.tpcc_pace);
     RunSpec { warmup, seconds, ..tpcc(size, TB) }
 }
 

@@ -1,6 +1,7 @@
 //! Helpers that experiments share.
 
 use crate::figure::{Figure, Point, Series, Shape};
+use crate::measurement::Measurement;
 use crate::numbers::{Spread, percent};
 use crate::results::{Results, throughput};
 use crate::size::Size;
@@ -27,7 +28,7 @@ pub type Value<'v> = &'v dyn Fn(&RunSpec) -> Option<Spread>;
 
 /// TPC-C on emulated Optane with one client per core.
 pub fn tpcc(size: &Size, gc: &'static str) -> RunSpec {
-    RunSpec::new(Work::Tpcc { warehouses: size.warehouses }, gc, size.cores, size.pace)
+    RunSpec::new(Work::Tpcc { warehouses: size.warehouses }, gc, size.cores, size.tpcc_pace)
 }
 
 /// The YCSB of most experiments: 20 operations, half of them updates, without
@@ -110,6 +111,25 @@ pub fn kept_against(results: &Results, kept: [RunSpec; 2], against: [RunSpec; 2]
 pub fn settled(rule: &mut Rule, size: &Size) {
     if !size.settles {
         rule.lack("chains and space take half a minute to settle, and these runs are shorter");
+    }
+}
+
+/// Versions beyond the newest that the baseline stores are fewer with a collector that has begun: at
+/// most this share of them is left.
+const LEFT_AT_MOST: f64 = 0.7;
+
+/// Adds to a rule that TB-Collect has hardly reclaimed anything in this run, so that its costs are
+/// not seen, where the measurements say so. A SQL server does not tell them.
+pub fn collected(rule: &mut Rule, results: &Results, run: &RunSpec) {
+    let [tb, none] = [TB, NONE].map(|gc| run.with_gc(gc));
+    let old =
+        |measurement: &Measurement| (measurement.stored_mean >= 1.0).then_some(measurement.stored_mean - 1.0);
+    let left = results.quotient(&tb, &none, &old);
+    let reclaimed = results.spread(&tb, &|measurement| Some(measurement.blocks_reclaimed? as f64));
+    if left.is_some_and(|left| left.median > LEFT_AT_MOST)
+        || reclaimed.is_some_and(|blocks| blocks.median == 0.0)
+    {
+        rule.lack("tb-collect has hardly begun to collect in runs of this length");
     }
 }
 

@@ -101,7 +101,7 @@ fn half((warmup, seconds): (f64, f64)) -> (f64, f64) {
 
 /// TPC-C, if each node has a warehouse.
 fn tpcc_case(size: &Size) -> Option<Case> {
-    let (warmup, seconds) = half(size.pace);
+    let (warmup, seconds) = half(size.tpcc_pace);
     let run = RunSpec { warmup, seconds, ..tpcc(size, TB) };
     let case = Case { name: "TPC-C".into(), run, soft_share: TPCC_SHARE };
     (usize::from(size.warehouses) >= NODES).then_some(case)

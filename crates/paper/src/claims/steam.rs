@@ -207,12 +207,12 @@ fn judge_frequency(results: &Results, size: &Size) -> Finding {
     need(&mut rule, results, each(&PERIODIC, runs(&places)));
     let speeds = series(&PERIODIC, &places, &|run| results.spread(run, &throughput));
     let longest = size.periods.iter().copied().fold(0.0, f64::max) / 1e3;
-    let seen = size.pace.1 / longest;
+    let seen = size.tpcc_pace.1 / longest;
     if seen < PERIODS_SEEN {
         let seen = if seen < 1.0 { "less than one".into() } else { format!("only {seen:.0}") };
         rule.lack(format!(
             "the published factor comes of periods of up to a minute, over many of them: runs of {} s see {seen} of {longest} s",
-            size.pace.1
+            size.tpcc_pace.1
         ));
     }
     let range = |gc: &&'static str| {

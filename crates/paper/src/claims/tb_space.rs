@@ -1,6 +1,6 @@
 //! TB-Collect: space, steadiness and chains (figures 12 to 14).
 
-use super::help::{GROUP, NONE, OTHERS, TB, bars, each, need, publish, settled, tpcc, ycsb};
+use super::help::{GROUP, NONE, OTHERS, TB, bars, collected, each, need, publish, settled, tpcc, ycsb};
 use super::{Claim, Experiment, Finding};
 use crate::figure::{Figure, Point, Series, Shape};
 use crate::measurement::{Measurement, Second};
@@ -93,6 +93,7 @@ fn judge_growth(results: &Results, size: &Size) -> Finding {
     let run = steady(size);
     need(&mut rule, results, each(&GROUP, [run.clone()]));
     settled(&mut rule, size);
+    collected(&mut rule, results, &run);
     keeps_up(&mut rule, results, &run, &GROUP);
     let growth: Metric<'_> = &Measurement::growth;
     // A collector that shrinks has no quotient.
@@ -157,6 +158,7 @@ fn judge_time(results: &Results, size: &Size) -> Finding {
     let run = long(size);
     need(&mut rule, results, each(&GROUP, [run.clone()]));
     settled(&mut rule, size);
+    collected(&mut rule, results, &run);
     let mut ours = Vec::new();
     match results.spread(&run, &Measurement::decay) {
         Some(decay) => {
@@ -194,6 +196,7 @@ fn judge_chains(results: &Results, size: &Size) -> Finding {
     let run = chains(size);
     need(&mut rule, results, each(&GROUP, [run.clone()]));
     settled(&mut rule, size);
+    collected(&mut rule, results, &run);
     keeps_up(&mut rule, results, &run, &GROUP);
     let length = |measurement: &Measurement| Some(measurement.stored_mean);
     let accesses = |measurement: &Measurement| {

@@ -1,8 +1,8 @@
 //! TB-Collect: throughput and latency of TPC-C (figures 1 and 7).
 
 use super::help::{
-    At, GROUP, NONE, OTHERS, TB, bars, clients, each, fastest, grouped, kept_against, lines, need, publish,
-    runs, series, share_of_none, told, tpcc,
+    At, GROUP, NONE, OTHERS, TB, bars, clients, collected, each, fastest, grouped, kept_against, lines, need,
+    publish, runs, series, share_of_none, told, tpcc,
 };
 use super::tb_space::steady;
 use super::{Claim, Experiment, Finding};
@@ -100,6 +100,7 @@ fn judge_throughput(results: &Results, size: &Size) -> Finding {
     let mut rule = Rule::default();
     let run = tpcc(size, NONE);
     need(&mut rule, results, each(&GROUP, [run.clone()]));
+    collected(&mut rule, results, &run);
     fastest(&mut rule, results, &run, TB, &OTHERS, "");
     for (n, &(ahead, more)) in SHARES.iter().enumerate().skip(1) {
         for &(behind, _) in SHARES[n + 1..].iter().filter(|(_, less)| more - less > 0.05) {
@@ -140,6 +141,7 @@ const PEAKS: [(&str, &[(f64, f64)]); 6] = [
 fn judge_threads(results: &Results, size: &Size) -> Finding {
     let mut rule = Rule::default();
     need(&mut rule, results, runs(&all_by_threads(size)));
+    collected(&mut rule, results, &tpcc(size, NONE));
     let at = |gc, threads| RunSpec { threads, ..tpcc(size, gc) };
     let (cores, twice) = (size.cores, size.cores * 2);
     for gc in [NONE, TB] {
@@ -209,6 +211,7 @@ fn judge_latency(results: &Results, size: &Size) -> Finding {
     let mut rule = Rule::default();
     let run = tpcc(size, NONE);
     need(&mut rule, results, each(&GROUP, [run.clone()]));
+    collected(&mut rule, results, &run);
     let mut multiples: Vec<Series> = GROUP[1..].iter().map(|gc| Series::measured(gc, Vec::new())).collect();
     let mut micros: Vec<Series> = GROUP.iter().map(|gc| Series::measured(gc, Vec::new())).collect();
     let mut published: Vec<Series> = GROUP[1..].iter().map(|gc| Series::published(gc, &[])).collect();

@@ -1,7 +1,7 @@
 //! TB-Collect: YCSB by threads, shares of writes, skew and size (figures 8 to 11).
 
 use super::help::{
-    At, GROUP, NONE, OTHERS, TB, clients, each, fastest, kept_against, lines, need, runs, series,
+    At, GROUP, NONE, OTHERS, TB, clients, collected, each, fastest, kept_against, lines, need, runs, series,
     share_of_none, told, ycsb,
 };
 use super::{Claim, Experiment, Finding};
@@ -127,6 +127,7 @@ fn judge_half(results: &Results, size: &Size) -> Finding {
     let mut rule = Rule::default();
     let run = ycsb(size, NONE);
     need(&mut rule, results, each(&GROUP, [run.clone()]));
+    collected(&mut rule, results, &run);
     fastest(&mut rule, results, &run, TB, &OTHERS, "");
     let shares = [(TB, 0.846), ("zen", 0.754), ("one-shot", 0.708), ("n2db", 0.677), ("steam", 0.662)];
     let published = shares.map(|(gc, share)| Series::published(gc, &[(size.cores as f64, share)]));
@@ -139,6 +140,7 @@ fn judge_updates(results: &Results, size: &Size) -> Finding {
     let mut rule = Rule::default();
     let run = with(size, |_, updates, _| *updates = 100);
     need(&mut rule, results, each(&GROUP, [run.clone()]));
+    collected(&mut rule, results, &run);
     for gc in [TB, "zen", "n2db", "steam"] {
         let share = share_of_none(results, &run.with_gc(gc));
         rule.between(&format!("{gc} against NoGC"), share, (0.7, 0.9));
@@ -179,6 +181,7 @@ fn judge_shares(results: &Results, size: &Size) -> Finding {
     let places = by_share(size);
     need(&mut rule, results, every_collector(&places));
     let peak = with(size, |_, updates, _| *updates = PEAK);
+    collected(&mut rule, results, &peak);
     fastest(&mut rule, results, &peak, TB, &OTHERS, "at 60 % writes ");
     let at_peak = results.together(&compared(&peak), &throughput, &advantage);
     for (share, run) in [places.first(), places.last()].into_iter().flatten() {
@@ -208,6 +211,7 @@ fn judge_skew(results: &Results, size: &Size) -> Finding {
     for theta in [0.5, 0.9] {
         let run = at(theta, NONE);
         need(&mut rule, results, each(&GROUP, [run.clone()]));
+        collected(&mut rule, results, &run);
         fastest(&mut rule, results, &run, TB, &OTHERS, &format!("at theta {theta} "));
         ours.push(format!("theta {theta}: {}", told(results, &[TB, "steam"], &run)));
     }
@@ -239,6 +243,8 @@ fn judge_ops(results: &Results, size: &Size) -> Finding {
         return Finding::of(rule, UNIT, String::new(), Vec::new());
     };
     need(&mut rule, results, each(&GROUP, [twenty.clone(), small.clone()]));
+    collected(&mut rule, results, &twenty);
+    collected(&mut rule, results, small);
     fastest(&mut rule, results, &twenty, TB, &OTHERS, "at 20 operations ");
     for slow in ["steam", "n2db"] {
         for fast in [TB, "zen", "one-shot"] {
@@ -266,6 +272,8 @@ fn judge_hash(results: &Results, size: &Size) -> Finding {
     let mut rule = Rule::default();
     let [short, long] = two_mixes(size);
     need(&mut rule, results, each(&HASH, [short.clone(), long.clone()]));
+    collected(&mut rule, results, &short);
+    collected(&mut rule, results, &long);
     let by = |run: &RunSpec| results.quotient(&run.with_gc(TB), &run.with_gc("tb-collect-hash"), &throughput);
     rule.compare("without long transactions tb-collect", "tb-collect-hash", by(&short), |by| {
         by.is_between(0.97, 1.03)

@@ -84,12 +84,18 @@ fn at(speed: f64) -> Measurement {
     }
 }
 
+/// The same, with the versions that pile up where nothing is reclaimed.
+fn of_run(run: &RunSpec, speed: f64) -> Measurement {
+    let stored_mean = if run.gc == "none" { 4.0 } else { 2.0 };
+    Measurement { stored_mean, ..at(speed) }
+}
+
 /// Repetitions enough of every run of a claim, at the speed given for each.
 fn measured(claim: &Claim, speed: impl Fn(&RunSpec) -> f64) -> Results {
     let mut results = Results::default();
     for run in claim.runs(&size()) {
         for (repetition, drift) in [1.0, 1.1, 0.9].into_iter().enumerate() {
-            results.add(&run.key(), repetition + 1, at(speed(&run) * drift));
+            results.add(&run.key(), repetition + 1, of_run(&run, speed(&run) * drift));
         }
     }
     results
@@ -162,7 +168,7 @@ fn what_is_not_built_in_is_the_reason() {
     let zen = claim.runs(&size()).into_iter().find(|run| run.gc == "zen").unwrap();
     let mut without = Results::default();
     for run in claim.runs(&size()).iter().filter(|run| run.gc != "zen") {
-        without.add(&run.key(), 1, at(as_published(run)));
+        without.add(&run.key(), 1, of_run(run, as_published(run)));
     }
     without.miss(&zen.key(), "zen is not built in".into());
     let finding = claim.judge(&without, &size());
@@ -199,6 +205,27 @@ fn what_noise_hides_is_undecided() {
     let judgement = claim.judge(&results, &size()).judgement;
     assert_eq!(judgement.verdict, Verdict::Undecided);
     assert!(judgement.reason.starts_with("3 held, 1 undecided: tb-collect is "), "{}", judgement.reason);
+}
+
+#[test]
+fn a_collector_that_has_hardly_begun_cannot_be_judged() {
+    let claim = claim("TB-7a");
+    let judged = |stored_mean: f64, blocks_reclaimed: Option<u64>| {
+        let mut results = measured(claim, as_published);
+        for run in claim.runs(&size()).iter().filter(|run| run.gc == "tb-collect") {
+            let measurement = Measurement { stored_mean, blocks_reclaimed, ..at(910.0) };
+            (1..=3).for_each(|repetition| results.add(&run.key(), repetition, measurement.clone()));
+        }
+        claim.judge(&results, &size()).judgement
+    };
+    for (stored_mean, blocks_reclaimed) in [(3.5, None), (2.0, Some(0))] {
+        let judgement = judged(stored_mean, blocks_reclaimed);
+        assert_eq!(judgement.verdict, Verdict::CannotBeJudged);
+        assert!(judgement.reason.contains("hardly begun to collect"), "{}", judgement.reason);
+    }
+    for blocks_reclaimed in [None, Some(5)] {
+        assert!(!judged(2.9, blocks_reclaimed).reason.contains("hardly begun"));
+    }
 }
 
 #[test]
@@ -266,7 +293,7 @@ fn a_rate_that_is_not_reached_cannot_be_judged() {
 fn frequency_needs_its_factor() {
     let wild = |run: &RunSpec| if run.period > Some(1000.0) { 10.0 } else { 10_000.0 };
     let claim = claim("ST-10");
-    let long = Size { pace: (1.0, 600.0), ..size() };
+    let long = Size { tpcc_pace: (1.0, 600.0), ..size() };
     let judged = |size: &Size, speed: &dyn Fn(&RunSpec) -> f64| {
         let mut results = Results::default();
         for run in claim.runs(size) {
