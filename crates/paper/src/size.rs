@@ -108,7 +108,7 @@ impl Size {
             pace: (0.2, 0.45),
             tpcc_pace: (0.2, 0.45),
             long: (0.3, 3.0),
-            middle: (0.3, 2.0),
+            middle: (0.3, 1.7),
             tpcc_rate: 4000.0,
             ycsb_rate: 10_000.0,
             sql_rate: 200.0,
