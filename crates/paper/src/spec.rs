@@ -69,6 +69,10 @@ const TRACED_TRANSACTION: f64 = 3.3e-5;
 /// Seconds that loading a megabyte, updating rows of it and opening it take by the initial estimate.
 const RECOVERED_MEGABYTE: f64 = 0.012;
 
+/// The arguments for the papers' collectors and transactions, as in [`RunSpec::settings`]: published values only,
+/// and transactions that keep their timestamps.
+const PUBLISHED: &str = " --gc-pacing fixed --writers-stay";
+
 /// Openings of what a kill has left.
 pub const OPENINGS: usize = 3;
 
@@ -185,6 +189,10 @@ impl RunSpec {
             self.work.threads_flag(),
             gcs.join(",")
         );
+        // A server is started with these values by its script.
+        if self.server.is_none() {
+            line += PUBLISHED;
+        }
         if let Some(protocol) = self.protocol {
             line += &format!(" --protocol {protocol}");
         }
@@ -259,7 +267,6 @@ impl RunSpec {
                 rate: self.rate,
             },
             isolation: Isolation::Serializable,
-            // The papers' transactions keep their timestamps.
             writers_move: false,
             row_cache: None,
             durability: Durability::Sync,
@@ -293,7 +300,7 @@ mod tests {
         let run = RunSpec::new(Work::Tpcc { warehouses: 1 }, "tb-collect", 2, (0.2, 1.0));
         assert_eq!(
             run.key(),
-            "pantile bench tpcc --warehouses 1 --threads 2 --gc tb-collect --medium nvm:optane-40 --warmup 0.2 --seconds 1"
+            "pantile bench tpcc --warehouses 1 --threads 2 --gc tb-collect --medium nvm:optane-40 --warmup 0.2 --seconds 1 --gc-pacing fixed --writers-stay"
         );
         let others = [
             run.with_gc("none"),
