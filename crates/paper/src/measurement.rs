@@ -93,6 +93,9 @@ pub struct KindSummary {
     pub p99: f64,
 }
 
+/// Less growth of space than this many bytes is about none.
+const HARDLY: f64 = 1e5;
+
 /// One second of the measurement.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Second {
@@ -187,6 +190,12 @@ impl Measurement {
     /// the end of the first second to the end of the last, in bytes.
     pub fn growth(&self) -> Option<f64> {
         Some(self.medium_growth()? + self.dram_growth()?)
+    }
+
+    /// The same as something to divide by: space that shrank, or hardly grew, counts as
+    /// [`HARDLY`], so that it is less than what grew.
+    pub fn grown(&self) -> Option<f64> {
+        self.growth().map(|bytes| bytes.max(HARDLY))
     }
 
     /// The same, of the medium alone.
@@ -304,6 +313,7 @@ mod tests {
     fn growth_and_decay_are_from_the_first_to_the_last() {
         let falling = run(&[100, 90, 80, 50]);
         assert_eq!(falling.growth(), Some(3030.0));
+        assert_eq!((falling.grown(), run(&[]).grown()), (Some(HARDLY), None));
         assert_eq!((falling.medium_growth(), falling.dram_growth()), (Some(3000.0), Some(30.0)));
         assert_eq!(falling.decay(), Some(0.5));
         assert!(falling.unsteadiness().unwrap() > 0.2);

@@ -96,11 +96,9 @@ fn judge_growth(results: &Results, size: &Size) -> Finding {
     collected(&mut rule, results, &run);
     keeps_up(&mut rule, results, &run, &GROUP);
     let growth: Metric<'_> = &Measurement::growth;
-    // A collector that shrinks has no quotient.
-    let grown: Metric<'_> = &|measurement| measurement.growth().filter(|&bytes| bytes > 0.0);
     let mut ours = Vec::new();
     for other in OTHERS {
-        let by = results.quotient(&run.with_gc(TB), &run.with_gc(other), grown);
+        let by = results.quotient(&run.with_gc(TB), &run.with_gc(other), &Measurement::grown);
         ours.extend(by.as_ref().map(|by| format!("{} of {other}", percent(by.median))));
         rule.smaller("the growth of tb-collect", &format!("that of {other}"), by);
     }

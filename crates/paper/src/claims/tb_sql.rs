@@ -142,8 +142,7 @@ fn judge_growth_on_memories(results: &Results, size: &Size) -> Finding {
     if size.settles {
         need(&mut rule, results, growing(size));
     }
-    // A collector that shrinks has no quotient.
-    let grown: Metric<'_> = &|measurement| measurement.growth().filter(|&bytes| bytes > 0.0);
+    let grown: Metric<'_> = &Measurement::grown;
     for medium in MEMORIES {
         let run = run.clone().on(medium);
         keeps_up(&mut rule, results, &run, &SQL[1..]);

@@ -290,6 +290,26 @@ fn a_rate_that_is_not_reached_cannot_be_judged() {
     assert_eq!(verdict("TB-12", larger).verdict, Verdict::DoesNotHold);
 }
 
+/// A measurement at this rate in which space grows by some megabytes.
+fn growing(run: &RunSpec, megabytes: i64) -> Measurement {
+    let second = |medium_bytes| Second { seconds: 1.0, medium_bytes, ..Second::default() };
+    let last = (100_000_000 + megabytes * 1_000_000).cast_unsigned();
+    Measurement { seconds: vec![second(100_000_000), second(last)], ..of_run(run, 5000.0) }
+}
+
+#[test]
+fn what_does_not_grow_grows_least() {
+    let claim = claim("TB-12");
+    for least in [-50, 0] {
+        let mut results = Results::default();
+        for run in claim.runs(&size()) {
+            let measurement = growing(&run, if run.gc == "tb-collect" { least } else { 20 });
+            (1..=3).for_each(|repetition| results.add(&run.key(), repetition, measurement.clone()));
+        }
+        assert_eq!(claim.judge(&results, &size()).judgement.verdict, Verdict::Holds, "{least} MB");
+    }
+}
+
 #[test]
 fn frequency_needs_its_factor() {
     let wild = |run: &RunSpec| if run.period > Some(1000.0) { 10.0 } else { 10_000.0 };
