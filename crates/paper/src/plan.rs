@@ -5,15 +5,18 @@ use std::collections::{BTreeMap, HashSet};
 use crate::claims::Claim;
 use crate::engine::Runner;
 use crate::measurement::Measurement;
-use crate::numbers::FEWEST;
+use crate::numbers::{FEWEST, Outcome};
 use crate::results::Results;
 use crate::size::Size;
 use crate::spec::RunSpec;
-use crate::verdict::Verdict;
+use crate::verdict::{Judgement, Verdict};
 
 /// The share of the time that the fewest repetitions may take, because the cost of runs is not
 /// known yet.
 const MARGIN: f64 = 0.9;
+
+/// Repetitions of what is refuted: of many conditions, a few of the fewest repetitions err.
+const REFUTED: usize = 6;
 
 /// One repetition of a run.
 #[derive(Clone, PartialEq, Debug)]
@@ -65,17 +68,20 @@ impl Plan {
     /// The keys of the runs that this repetition needs for verdicts: once, all of
     /// them; up to as often as a verdict needs, those that a condition is about; and
     /// after that, those of conditions that are undecided and that repetitions may
-    /// decide.
+    /// decide, and for some more repetitions those of conditions that are refuted.
     pub fn needed(&self, repetition: usize, results: &Results) -> HashSet<String> {
         match repetition {
             1 => self.keys(),
             2..=FEWEST => self.conditions.clone(),
             _ => {
-                let open = self.claims.iter().filter_map(|claim| {
-                    let judgement = claim.judge(results, &self.size).judgement;
-                    (judgement.verdict == Verdict::Undecided).then_some(judgement.parts)
+                let judgements = self.claims.iter().map(|claim| claim.judge(results, &self.size).judgement);
+                let open = judgements.flat_map(|Judgement { verdict, parts, .. }| {
+                    parts.into_iter().filter(move |part| match verdict {
+                        Verdict::Undecided => part.is_open,
+                        Verdict::DoesNotHold => part.outcome == Outcome::Refuted && repetition <= REFUTED,
+                        Verdict::Holds | Verdict::CannotBeJudged => false,
+                    })
                 });
-                let open = open.flatten().filter(|part| part.is_open);
                 open.flat_map(|part| part.runs.to_vec()).collect()
             }
         }

@@ -124,6 +124,12 @@ fn what_is_decided_is_not_repeated() {
         _ => fast(run),
     });
     assert!(needed(&results, FEWEST + 1).is_empty());
+    // What is refuted is looked at more often.
+    add(&mut results, &|run, _| if run.gc == "zen" { 1000.0 } else { fast(run) });
+    for repetition in FEWEST + 1..=REFUTED {
+        assert_eq!(needed(&results, repetition), ["tb-collect", "zen"]);
+    }
+    assert!(needed(&results, REFUTED + 1).is_empty());
 }
 
 #[test]
