@@ -144,6 +144,16 @@ pub fn need(rule: &mut Rule, results: &Results, runs: impl IntoIterator<Item = R
     }
 }
 
+/// How far a share of the baseline's throughput may be from the published one on another machine.
+const NEAR: f64 = 0.1;
+
+/// Requires that a run has about the published share of the baseline's throughput.
+pub fn keeps(rule: &mut Rule, results: &Results, run: &RunSpec, published: f64, place: &str) {
+    let share = share_of_none(results, run);
+    let what = format!("{place}the throughput of {} against NoGC's", run.gc);
+    rule.between(&what, share, (published - NEAR, published + NEAR));
+}
+
 /// Requires that `winner` has a higher throughput than each of `others`.
 pub fn fastest(
     rule: &mut Rule,

@@ -1,8 +1,8 @@
 //! TB-Collect: throughput and latency of TPC-C (figures 1 and 7).
 
 use super::help::{
-    At, GROUP, NONE, OTHERS, TB, bars, clients, collected, each, fastest, grouped, kept_against, lines, need,
-    publish, runs, series, share_of_none, told, tpcc,
+    At, GROUP, NONE, OTHERS, TB, bars, clients, collected, each, fastest, grouped, keeps, kept_against,
+    lines, need, publish, runs, series, share_of_none, told, tpcc,
 };
 use super::tb_space::steady;
 use super::{Claim, Experiment, Finding};
@@ -34,7 +34,7 @@ pub const CLAIMS: &[Claim] = &[
                68 to 70 %, N2DB 66 to 68 %, Steam 63 to 66 %.",
         published: "tb-collect 91 %, zen 75 %, one-shot 69 %, n2db 67 %, steam 64 %",
         rule: "tb-collect has a higher throughput than each other collector; and of each two whose published shares \
-               are more than 5 points apart, the same one is ahead here.",
+               are more than 5 points apart, the same one is ahead here. tb-collect keeps 81 to 101 % of NoGC's.",
         experiment: Experiment { runs: |size| each(&GROUP, [tpcc(size, NONE)]), judge: judge_throughput },
     },
     Claim {
@@ -45,9 +45,8 @@ pub const CLAIMS: &[Claim] = &[
                of Zen, 1.32 of OneShot, 1.28 of N2DB, 1.24 of Steam). With more threads NoGC, TB-Collect and OneShot \
                stay, Steam, Zen and N2DB fall, Steam to 79 % of its peak.",
         published: "peak with all cores busy; twice as many threads: steam 79 % of its peak",
-        rule: "none and tb-collect are faster with a thread for each core than with one thread; with twice as many, none, \
-               tb-collect and one-shot keep more than 95 % of that, and steam, zen and n2db fall \
-               below it.",
+        rule: "none and tb-collect are faster with a thread for each core than with one thread. With more threads than cores: \
+               shown only, since here they wait for each other's turns, so the claim cannot hold as a whole.",
         experiment: Experiment { runs: |size| runs(&all_by_threads(size)), judge: judge_threads },
     },
     Claim {
@@ -102,6 +101,7 @@ fn judge_throughput(results: &Results, size: &Size) -> Finding {
     need(&mut rule, results, each(&GROUP, [run.clone()]));
     collected(&mut rule, results, &run);
     fastest(&mut rule, results, &run, TB, &OTHERS, "");
+    keeps(&mut rule, results, &run.with_gc(TB), SHARES[0].1, "");
     for (n, &(ahead, more)) in SHARES.iter().enumerate().skip(1) {
         for &(behind, _) in SHARES[n + 1..].iter().filter(|(_, less)| more - less > 0.05) {
             let by = results.quotient(&run.with_gc(ahead), &run.with_gc(behind), &throughput);
@@ -140,7 +140,8 @@ const PEAKS: [(&str, &[(f64, f64)]); 6] = [
 
 fn judge_threads(results: &Results, size: &Size) -> Finding {
     let mut rule = Rule::default();
-    need(&mut rule, results, runs(&all_by_threads(size)));
+    let up_to_cores = all_by_threads(size).into_iter().filter(|(_, run)| run.threads <= size.cores);
+    need(&mut rule, results, up_to_cores.map(|(_, run)| run));
     collected(&mut rule, results, &tpcc(size, NONE));
     let at = |gc, threads| RunSpec { threads, ..tpcc(size, gc) };
     let (cores, twice) = (size.cores, size.cores * 2);
@@ -151,12 +152,10 @@ fn judge_threads(results: &Results, size: &Size) -> Finding {
         }
     }
     let past = |gc| results.quotient(&at(gc, twice), &at(gc, cores), &throughput);
-    for gc in [NONE, TB, "one-shot"] {
-        let what = format!("the throughput of {gc} with {twice} threads");
-        rule.compare(&what, &format!("that with {cores}"), past(gc), |by| by.is_above(0.95));
-    }
-    for gc in ["steam", "zen", "n2db"] {
-        rule.smaller(&format!("{gc} with {twice} threads"), &format!("with {cores}"), past(gc));
+    if !rule.is_refuted() {
+        rule.lack(
+            "which collectors stay and which fall with more threads, past the cores, says little where threads take turns",
+        );
     }
     let peak = at(NONE, cores);
     let per_core = |(threads, run): &At| (threads / cores as f64, run.clone());

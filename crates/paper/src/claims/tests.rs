@@ -187,6 +187,13 @@ fn throughput_as_published_holds_and_otherwise_does_not() {
         let slow = |run: &RunSpec| if run.gc == "tb-collect" { 600.0 } else { as_published(run) };
         assert_eq!(verdict(name, slow).verdict, Verdict::DoesNotHold, "{name}");
     }
+    // Nor is the order: what is kept of NoGC's throughput counts as well.
+    let all_slow = |run: &RunSpec| as_published(run) * if run.gc == "none" { 1.0 } else { 0.8 };
+    for name in ["TB-7a", "TB-8a"] {
+        let judgement = verdict(name, all_slow);
+        assert_eq!(judgement.verdict, Verdict::DoesNotHold, "{name}");
+        assert!(judgement.reason.contains("against NoGC's is 0.73x"), "{}", judgement.reason);
+    }
     // The best collector alone is not enough: the order counts too.
     let swapped = |run: &RunSpec| if run.gc == "zen" { 600.0 } else { as_published(run) };
     let judgement = verdict("TB-7a", swapped);
@@ -205,7 +212,7 @@ fn what_noise_hides_is_undecided() {
     }
     let judgement = claim.judge(&results, &size()).judgement;
     assert_eq!(judgement.verdict, Verdict::Undecided);
-    assert!(judgement.reason.starts_with("3 held, 1 undecided: tb-collect is "), "{}", judgement.reason);
+    assert!(judgement.reason.starts_with("4 held, 1 undecided: tb-collect is "), "{}", judgement.reason);
 }
 
 #[test]
@@ -252,17 +259,11 @@ fn media_are_compared_by_their_shares() {
 }
 
 #[test]
-fn threads_past_the_peak() {
-    let scaled = |run: &RunSpec| {
-        let falls = matches!(run.gc, "steam" | "zen" | "n2db");
-        let factor = match (run.threads, falls) {
-            (1, _) => 0.6,
-            (4, true) => 0.8,
-            _ => 1.0,
-        };
-        as_published(run) * factor
-    };
-    assert_eq!(verdict("TB-7b", scaled).verdict, Verdict::Holds);
+fn threads_past_the_cores_are_only_drawn() {
+    let scaled = |run: &RunSpec| as_published(run) * if run.threads == 1 { 0.6 } else { 1.0 };
+    let judgement = verdict("TB-7b", scaled);
+    assert_eq!((judgement.verdict, judgement.count(Outcome::Held)), (Verdict::CannotBeJudged, 2));
+    assert!(judgement.reason.contains("past the cores"), "{}", judgement.reason);
     assert_eq!(verdict("TB-7b", as_published).verdict, Verdict::DoesNotHold);
 }
 
