@@ -103,7 +103,7 @@ impl Size {
             settles: false,
             warehouses: 1,
             tuples: 100_000,
-            large: (50_000, 20_000),
+            large: (50_000, 2500),
             beside: (0.3, 1.0),
             pace: (0.2, 0.45),
             tpcc_pace: (0.2, 0.45),
@@ -144,9 +144,9 @@ impl Size {
             // At theta 0.9 a tuple is updated 2.3 times on average before a block is due for
             // collection. Of so few, each is updated at least 8 times within a run.
             tuples: 200_000,
-            // 2 GB, of which a long transaction takes one.
-            large: (2_000_000, 1_000_000),
-            beside: (1.0, 5.0),
+            // 1 GB, of which a long transaction takes a twentieth: so several end within the time.
+            large: (1_000_000, 50_000),
+            beside: (1.0, 8.0),
             pace: (0.5, 2.0),
             // With less warm-up no block is reclaimed while TPC-C is measured.
             tpcc_pace: (2.0, 2.0),

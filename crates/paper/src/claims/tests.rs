@@ -344,6 +344,26 @@ fn long_transactions_may_cost_so_much_and_must_commit() {
     let judgement = verdict("ZN-24", slow);
     assert_eq!(judgement.verdict, Verdict::DoesNotHold);
     assert!(judgement.reason.contains("beside long scans"), "{}", judgement.reason);
+    let claim = claim("ZN-24");
+    let mut results = measured(claim, as_published);
+    let mut none_ended = at(500.0);
+    none_ended.queries_per_s = Some(0.0);
+    for run in claim.runs(&size()).iter().filter(|run| updates(run)) {
+        (1..=3).for_each(|repetition| results.add(&run.key(), repetition, none_ended.clone()));
+    }
+    let judgement = claim.judge(&results, &size()).judgement;
+    assert_eq!((judgement.verdict, judgement.count(Outcome::Held)), (Verdict::CannotBeJudged, 2));
+}
+
+#[test]
+fn the_run_alone_has_the_tuples_of_the_run_beside() {
+    let full = Size::full(2);
+    let (tuples, rows) = full.large;
+    let alone = claim("ZN-24").runs(&full).into_iter().filter_map(|run| match run.work {
+        Work::Zen { tuples, beside: None, .. } => Some(tuples),
+        _ => None,
+    });
+    assert_eq!(alone.collect::<Vec<_>>(), [tuples, tuples - rows]);
 }
 
 #[test]
