@@ -24,7 +24,7 @@ pub const CLAIMS: &[Claim] = &[
                the other collectors; on a memory as fast as DRAM (E) they reach up to 95 % of it.",
         published: "88 % of NoGC; 1.23 to 1.58x the others; at E the others up to 95 % of TB-Collect",
         rule: "With a connection for each core, tb-collect is faster than steam, zen and one-shot on each memory; and each of \
-               these reaches a larger share of its throughput on nvm:E than on nvm:optane-40, where tb-collect keeps 78 to 98 % of NoGC's.",
+               these reaches a larger share of its throughput on nvm:E-40 than on nvm:optane-40, where tb-collect keeps 78 to 98 % of NoGC's.",
         experiment: Experiment { runs: |size| runs(&memories(size)), judge: judge_memories },
     },
     Claim {
@@ -34,8 +34,8 @@ pub const CLAIMS: &[Claim] = &[
         text: "In a SQL server at 800 k transactions a minute for 120 minutes, TB-Collect grows least, and no collector's growth \
                depends on the memory's bandwidth.",
         published: "tb-collect the smallest; independent of bandwidth",
-        rule: "Every collector keeps up with the rate; on nvm:optane-40 and on nvm:E, medium and DRAM together grow less with \
-               tb-collect than with steam, zen and one-shot; and with each of the four, growth on nvm:E is 0.75 to 1.33 times that \
+        rule: "Every collector keeps up with the rate; on nvm:optane-40 and on nvm:E-40, medium and DRAM together grow less with \
+               tb-collect than with steam, zen and one-shot; and with each of the four, growth on nvm:E-40 is 0.75 to 1.33 times that \
                on nvm:optane-40.",
         experiment: Experiment {
             runs: |size| if size.settles { growing(size) } else { Vec::new() },
@@ -50,7 +50,7 @@ const SHARE: &str = "share of NoGC's throughput";
 const FIRST: &str = "nvm:optane-40";
 
 /// The memory that differs most from Optane.
-const LAST: &str = "nvm:E";
+const LAST: &str = "nvm:E-40";
 
 /// The memories on which space is compared.
 const MEMORIES: [&str; 2] = [FIRST, LAST];

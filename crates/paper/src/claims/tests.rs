@@ -512,12 +512,16 @@ fn through_a_server_the_order_on_each_memory_counts() {
     assert_eq!(verdict("TB-15", catching_up).verdict, Verdict::Holds);
     let judgement = verdict("TB-15", as_published);
     assert_eq!(judgement.verdict, Verdict::DoesNotHold);
-    assert!(judgement.reason.contains("share of tb-collect's throughput on nvm:E"), "{}", judgement.reason);
+    assert!(
+        judgement.reason.contains("share of tb-collect's throughput on nvm:E-40"),
+        "{}",
+        judgement.reason
+    );
     let ahead =
-        |run: &RunSpec| if (run.gc, run.medium) == ("zen", "nvm:E") { 950.0 } else { catching_up(run) };
+        |run: &RunSpec| if (run.gc, run.medium) == ("zen", "nvm:E-40") { 950.0 } else { catching_up(run) };
     let judgement = verdict("TB-15", ahead);
     assert_eq!(judgement.verdict, Verdict::DoesNotHold);
-    assert!(judgement.reason.contains("on nvm:E, tb-collect is 0.96x"), "{}", judgement.reason);
+    assert!(judgement.reason.contains("on nvm:E-40, tb-collect is 0.96x"), "{}", judgement.reason);
     assert!(claim("TB-15").runs(&size()).iter().all(|run| run.key().starts_with("scripts/mariadb/tpcc ")));
 }
 
@@ -528,11 +532,11 @@ fn growth_through_a_server_is_judged_on_two_memories() {
     assert_eq!(verdict("TB-16", smaller).verdict, Verdict::Holds);
     let larger = |run: &RunSpec| if run.gc == "tb-collect" { 500.0 } else { 800.0 };
     assert_eq!(verdict("TB-16", larger).verdict, Verdict::DoesNotHold);
-    let depends = |run: &RunSpec| smaller(run) * if run.medium == "nvm:E" { 2.0 } else { 1.0 };
+    let depends = |run: &RunSpec| smaller(run) * if run.medium == "nvm:E-40" { 2.0 } else { 1.0 };
     let judgement = verdict("TB-16", depends);
     assert_eq!(judgement.verdict, Verdict::DoesNotHold);
     assert!(
-        judgement.reason.contains("the growth of tb-collect on nvm:E against that"),
+        judgement.reason.contains("the growth of tb-collect on nvm:E-40 against that"),
         "{}",
         judgement.reason
     );
