@@ -18,6 +18,9 @@ pub const STATE_RECORDS: [u64; 2] = [4 << 10, 32 << 10];
 /// Each place holds the same record twice, this far apart; a flipped bit spoils only one copy.
 pub const STATE_COPY_BYTES: u64 = 14 << 10;
 
+/// Where the copy of the superblock lies, which is read if the first is damaged.
+pub const SUPERBLOCK_COPY: u64 = 60 << 10;
+
 const _: () = assert!(CHUNK_BYTES.is_multiple_of(GROWTH_BYTES) && HEAD_BYTES.is_multiple_of(GROWTH_BYTES));
 
 /// Most contents in one block (TB-Collect 4.1); also the number of bits of its

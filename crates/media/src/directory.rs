@@ -99,7 +99,8 @@ impl Directory {
                 name.ancestors().skip(1).for_each(|above| _ = sync_path(above));
             }
             catch_up(&data, len, &name.join(UNSYNCED))?;
-            let len = journal::replay(&data, len)?;
+            let note_failed_sync = || _ = File::create(name.join(UNSYNCED));
+            let len = journal::replay(&data, &name.join(DATA_FILE), len, note_failed_sync)?;
             Ok((len, Arc::new(Place::of(&data, name.join(DATA_FILE)))))
         });
         match looked_at {

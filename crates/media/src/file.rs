@@ -187,12 +187,13 @@ impl FileMedium {
     }
 
     fn attach(&self, from: u64, to: u64) -> Result<(), MediumError> {
-        match &self.prefill {
-            Some(prefill) => prefill.ensure(to, self.commits_are_small())?,
-            None => self.file.allocate(from, to)?,
-        }
-        self.stores.iter().for_each(|stores| stores.grow(to));
+        let found = match &self.prefill {
+            Some(prefill) => prefill.ensure(to, self.commits_are_small()),
+            None => self.file.allocate(from, to),
+        };
         self.need_data();
+        found?;
+        self.stores.iter().for_each(|stores| stores.grow(to));
         self.contents.map.attach_file(self.file.file(), Protection::ReadOnly, from, to)
     }
 
@@ -286,6 +287,8 @@ unsafe impl Medium for FileMedium {
     }
 
     fn sync_all(&self) -> Result<(), MediumError> {
+        // A fork has no thread that gives locks back.
+        self.contents.failure.check()?;
         self.stores.iter().for_each(Stores::let_go);
         self.need_data();
         self.shared_sync()?;
@@ -329,31 +332,31 @@ unsafe impl Medium for FileMedium {
             self.stores.iter().for_each(|stores| stores.shrink(left));
         };
         // SAFETY: as the caller promises.
-        unsafe { self.contents.shrink(len, forget) }?;
+        let done = unsafe { self.contents.shrink(len, forget) };
         self.need_data();
-        Ok(())
+        done
     }
 
     unsafe fn discard(&self, offset: u64, len: u64) -> Result<(), MediumError> {
         let forget = || self.stores.iter().for_each(|stores| stores.forget(offset, len));
         // SAFETY: as the caller promises.
-        unsafe { self.contents.discard(offset, len, forget) }?;
+        let done = unsafe { self.contents.discard(offset, len, forget) };
         self.need_data();
-        Ok(())
+        done
     }
 
     unsafe fn restore(&self, offset: u64, len: u64) -> Result<(), MediumError> {
         let prepare = || self.prefill.as_ref().map_or(Ok(()), |prefill| prefill.refill(offset, len));
         // SAFETY: as the caller promises.
-        unsafe { self.contents.restore(offset, len, prepare) }?;
+        let done = unsafe { self.contents.restore(offset, len, prepare) };
         self.need_data();
-        Ok(())
+        done
     }
 
     fn fill_holes(&self, except: &[Range<u64>]) -> Result<(), MediumError> {
-        self.contents.fill_holes(except)?;
+        let done = self.contents.fill_holes(except);
         self.need_data();
-        Ok(())
+        done
     }
 
     fn status(&self) -> MediumStatus {

@@ -17,8 +17,9 @@ use crate::os;
 use crate::place::Place;
 use crate::stats::{Count, Counters};
 use pantile_base::control::{Control, is_removed};
-use pantile_base::limits::{GROWTH_BYTES, STATE_COPY_BYTES, STATE_RECORDS};
+use pantile_base::limits::{GROWTH_BYTES, STATE_COPY_BYTES, STATE_RECORDS, SUPERBLOCK_COPY};
 use parking_lot::Mutex;
+use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::mem;
@@ -68,23 +69,21 @@ struct Stamp {
     sequence: u64,
 }
 
-/// The sequence numbers in both copies of both state records.
-fn sequences(data: &File) -> io::Result<[u64; 4]> {
-    let mut found = [0; 4];
-    for (n, sequence) in found.iter_mut().enumerate() {
-        let mut word = [0; 8];
-        let place = STATE_RECORDS[n / 2] + (n % 2) as u64 * STATE_COPY_BYTES;
-        os::read_exact_at(data, &mut word, place)?;
-        *sequence = u64::from_le_bytes(word);
-    }
-    Ok(found)
+/// The sequence numbers in both copies of both state records, as far as they can be read.
+fn sequences(data: &File) -> [[Option<u64>; 2]; 2] {
+    STATE_RECORDS.map(|place| {
+        [place, place + STATE_COPY_BYTES].map(|at| {
+            let mut word = [0; 8];
+            os::read_exact_at(data, &mut word, at).is_ok().then(|| u64::from_le_bytes(word))
+        })
+    })
 }
 
-/// The hash of the superblock; none if there is no superblock yet.
-fn database(data: &File) -> io::Result<Option<u64>> {
+/// The hash of the superblock at a place; none if there is none yet, or it cannot be read.
+fn database(data: &File, at: u64) -> Option<u64> {
     let mut superblock = [0; 64];
-    os::read_exact_at(data, &mut superblock, 0)?;
-    Ok(superblock.iter().any(|byte| *byte != 0).then(|| hash(&superblock)))
+    os::read_exact_at(data, &mut superblock, at).ok()?;
+    superblock.iter().any(|byte| *byte != 0).then(|| hash(&superblock))
 }
 
 fn hash(bytes: &[u8]) -> u64 {
@@ -94,26 +93,33 @@ fn hash(bytes: &[u8]) -> u64 {
 impl Stamp {
     /// That of a file whose bytes are about to be synced.
     fn of(data: &File) -> Option<Self> {
-        let sequence = sequences(data).ok()?.into_iter().max()?;
-        Some(Self { database: database(data).ok()??, sequence })
+        // A flipped bit does not make both copies of a record larger.
+        let of_place = |copies: [Option<u64>; 2]| copies.into_iter().flatten().min();
+        let sequence = sequences(data).into_iter().filter_map(of_place).max()?;
+        Some(Self { database: database(data, 0)?, sequence })
     }
 
     /// Whether the file can be in the state that a crash leaves. A state record may have been written since the
     /// stamp was taken, but no second one: the data file is synced after each.
     fn fits(self, data: &File) -> bool {
-        let is_next = |found: u64| found == self.sequence || found == self.sequence + 1;
-        database(data).is_ok_and(|found| found == Some(self.database))
-            && sequences(data).is_ok_and(|found| found.into_iter().any(is_next))
+        let is_next = |found: u64| found == self.sequence || found == self.sequence.wrapping_add(1);
+        [0, SUPERBLOCK_COPY].iter().any(|at| database(data, *at) == Some(self.database))
+            && sequences(data).into_iter().flatten().flatten().any(is_next)
     }
 }
 
 /// A record in memory: room for the header, then the writes.
-#[derive(Debug)]
 struct Record {
     bytes: Vec<u8>,
     /// Where the record begins, aligned as unbuffered writes need it.
     start: usize,
     len: usize,
+}
+
+impl fmt::Debug for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes", self.len)
+    }
 }
 
 impl Record {
@@ -222,10 +228,21 @@ struct Log {
 
 impl Log {
     /// Makes the file, without records. It and its name are durable.
-    fn create(directory: &Path, stamp: Stamp) -> io::Result<Self> {
+    fn create(data: &File, directory: &Path, stamp: Stamp) -> io::Result<Self> {
         check_file_size(JOURNAL_BYTES)?;
         let path = directory.join(JOURNAL_FILE);
         let buffered = File::options().write(true).create(true).truncate(true).open(&path)?;
+        let created = Self::fill(data, buffered, path.clone(), stamp);
+        if created.is_err() {
+            let _ = fs::remove_file(&path);
+        }
+        created
+    }
+
+    fn fill(data: &File, buffered: File, path: PathBuf, stamp: Stamp) -> io::Result<Self> {
+        // It has rows, so nobody else may read it.
+        buffered.set_permissions(data.metadata()?.permissions())?;
+        os::give_to_owner_of(data, &buffered);
         // Space that was written before needs no change of the file system's records in a sync.
         os::write_all_at(&buffered, &vec![0; JOURNAL_BYTES as usize], 0)?;
         buffered.sync_all()?;
@@ -235,7 +252,7 @@ impl Log {
         if !is_direct {
             log.begin(stamp)?;
         }
-        sync_path(directory)?;
+        sync_path(log.path.parent().unwrap_or(Path::new(".")))?;
         Ok(log)
     }
 
@@ -258,8 +275,9 @@ impl Log {
         self.write(&mut Record::new(), stamp)
     }
 
-    fn directory(&self) -> &Path {
-        self.path.parent().unwrap_or(Path::new("."))
+    /// Whether the next opener would find it.
+    fn is_there(&self) -> bool {
+        leads_to(&self.path, &self.file).unwrap_or(false)
     }
 
     fn has_room(&self, record: &Record) -> bool {
@@ -299,10 +317,10 @@ impl State {
         {
             return Ok(());
         }
-        // The device is full, perhaps.
+        // The device is full, perhaps. An empty file has no records.
         self.is_off = true;
-        let removed = fs::remove_file(&log.path).and_then(|()| sync_path(log.directory()));
-        removed.map(|()| self.log = None)
+        log.file.set_len(0)?;
+        log.file.sync_all()
     }
 }
 
@@ -393,7 +411,10 @@ impl Journal {
             state.log = self.create(stamp);
             state.is_off = state.log.is_none();
         }
-        let Some(log) = state.log.as_mut().filter(|log| log.has_room(&pending.record)) else { return false };
+        // What is written to a file that was removed or renamed would not be found, and neither would the journal of
+        // a data file that is opened by another name.
+        let is_fit = |log: &Log| log.has_room(&pending.record) && log.is_there() && self.has_one_name();
+        let Some(log) = state.log.as_mut().filter(|log| is_fit(log)) else { return false };
         // Before it is written: what a failed write has left must not count, either.
         state.has_records = true;
         let before = log.at;
@@ -403,12 +424,16 @@ impl Journal {
     }
 
     fn create(&self, stamp: Stamp) -> Option<Log> {
-        // By another name of the file, the journal would not be found.
-        let has_one_name = os::look(self.data.file()).is_ok_and(|found| found.links == 1);
-        if !has_one_name || self.place.check().is_err() {
+        let name = fs::canonicalize(self.place.name()).ok()?;
+        let is_ours = leads_to(&name, self.data.file()).unwrap_or(false);
+        if !is_ours || !self.has_one_name() {
             return None;
         }
-        Log::create(&directory_of(self.data.path()).ok()?, stamp).ok()
+        Log::create(self.data.file(), name.parent()?, stamp).ok()
+    }
+
+    fn has_one_name(&self) -> bool {
+        os::look(self.data.file()).is_ok_and(|found| found.links == 1)
     }
 
     /// Removes the file if it has nothing to say.
@@ -425,36 +450,31 @@ impl Journal {
     }
 }
 
-/// The directory of the data file itself, if its name is a link.
-fn directory_of(data: &Path) -> io::Result<PathBuf> {
-    let data = fs::canonicalize(data)?;
-    Ok(data.parent().map_or_else(|| PathBuf::from("."), Path::to_path_buf))
-}
-
 /// Writes to a data file of `len` bytes what its journal has, and removes the journal. Returns the file's length.
+/// `note_failed_sync` is called if a sync of the data file fails (I-36).
 ///
 /// # Errors
 /// [`MediumError::Io`], also if the journal is that of another state of the file. The data file is as it was, or has
 /// a part of what the journal has.
-pub(crate) fn replay(data: &DataFile, len: u64) -> Result<u64, MediumError> {
-    let Some(found) = Found::beside(data.path())? else { return Ok(len) };
-    let path = found.path.clone();
-    let failed = |error| MediumError::at("write back what is in", &path, error);
-    let end = found.writes().map(|(offset, bytes)| offset + bytes.len() as u64).max().unwrap_or(0);
-    let to = len.max(end.next_multiple_of(GROWTH_BYTES));
+pub(crate) fn replay(
+    data: &DataFile,
+    name: &Path,
+    len: u64,
+    note_failed_sync: impl FnOnce(),
+) -> Result<u64, MediumError> {
+    let Some(found) = Found::beside(name)? else { return Ok(len) };
+    let failed = |error| MediumError::at("write back what is in", &found.path, error);
+    let to = len.max(found.end().next_multiple_of(GROWTH_BYTES));
     if found.has_writes() {
         found.check_fits(data.file())?;
         data.lengthen(len, to).map_err(failed)?;
         found.writes().try_for_each(|(offset, bytes)| data.write(bytes, offset)).map_err(failed)?;
-        data.file().sync_all().map_err(failed)?;
+        data.file().sync_all().map_err(|error| {
+            note_failed_sync();
+            failed(error)
+        })?;
     }
-    // If the power fails here, the same is written once more.
-    fs::remove_file(&path).map_err(|error| MediumError::at("remove", &path, error))?;
-    if found.has_writes() {
-        // Before anything is written that the journal must not undo.
-        let directory = path.parent().unwrap_or(Path::new("."));
-        sync_path(directory).map_err(|error| MediumError::at("sync", directory, error))?;
-    }
+    found.remove().map_err(|error| MediumError::at("remove", &found.path, error))?;
     Ok(to)
 }
 
@@ -491,13 +511,14 @@ impl Whole {
 }
 
 impl Found {
-    /// The journal of the data file at this path; none if there is no such file.
+    /// The journal of the data file of this name, in the directory of the file itself if the name is a link; none if
+    /// there is no journal.
     ///
     /// # Errors
-    /// [`MediumError::Io`], also if its beginning is damaged.
+    /// [`MediumError::Io`], also if it is damaged.
     pub(crate) fn beside(data: &Path) -> Result<Option<Self>, MediumError> {
-        let directory = directory_of(data).map_err(|error| MediumError::at("look at", data, error))?;
-        let path = directory.join(JOURNAL_FILE);
+        let data = fs::canonicalize(data).map_err(|error| MediumError::at("look at", data, error))?;
+        let path = data.with_file_name(JOURNAL_FILE);
         let bytes = match fs::read(&path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -521,6 +542,13 @@ impl Found {
                 found.stamp.get_or_insert(record.stamp);
                 found.records.push(record.body);
             }
+        }
+        // A record is written only once the one before it is durable.
+        let is_later = |at| {
+            Whole::at(&found.bytes, at).is_some_and(|late| late.epoch == first.epoch && late.number > number)
+        };
+        if (at..found.bytes.len()).step_by(first.block).any(is_later) {
+            return Err(found.refused("a part of it is damaged"));
         }
         Ok(Some(found))
     }
@@ -548,6 +576,30 @@ impl Found {
 
     fn has_writes(&self) -> bool {
         !self.records.is_empty()
+    }
+
+    /// How long a data file must be that has all of it.
+    fn end(&self) -> u64 {
+        self.writes().map(|(offset, bytes)| offset + bytes.len() as u64).max().unwrap_or(0)
+    }
+
+    /// Removes the file. If a power failure brings it back, it has no records.
+    fn remove(&self) -> io::Result<()> {
+        let file = File::options().write(true).open(&self.path)?;
+        os::write_all_at(&file, &[0; SECTOR_BYTES], 0)?;
+        file.sync_all()?;
+        fs::remove_file(&self.path)
+    }
+
+    /// Writes it to a copy of the data file, which may have to become longer.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(crate) fn write_to(&self, copy: &File) -> io::Result<()> {
+        let len = copy.metadata()?.len().max(self.end().next_multiple_of(GROWTH_BYTES));
+        check_file_size(len)?;
+        copy.set_len(len)?;
+        self.writes().try_for_each(|(offset, bytes)| os::write_all_at(copy, bytes, offset))
     }
 
     /// What was written and where, in order.

@@ -106,7 +106,10 @@ impl Work {
     fn record(&mut self, random: &mut Random, cuts: u32) {
         self.sync(random, cuts, true);
         self.sequence += 1;
-        self.put(STATE_RECORDS[self.sequence as usize % 2], &self.sequence.to_le_bytes());
+        let place = STATE_RECORDS[self.sequence as usize % 2];
+        for at in [place, place + STATE_COPY_BYTES] {
+            self.put(at, &self.sequence.to_le_bytes());
+        }
         self.sync(random, cuts, true);
     }
 
@@ -217,7 +220,7 @@ fn at_work() -> (Work, Files) {
 }
 
 fn refusal(place: &Path) -> String {
-    FileMedium::open(place, FileOptions::default()).expect_err("refused").to_string()
+    FileMedium::open(place, FileOptions::default()).map(drop).expect_err("refused").to_string()
 }
 
 #[test]
@@ -283,17 +286,66 @@ fn a_journal_of_another_state_is_refused() {
 }
 
 #[test]
-fn a_damaged_beginning_is_refused() {
+fn a_damaged_journal_is_refused() {
     let (work, _) = at_work();
     let mut files = Files::of(work.place.path());
     files.journal[17] ^= 4;
     assert!(refusal(files.put().path()).contains("its beginning is damaged"));
+    // Damage that is not its end.
+    let mut files = Files::of(work.place.path());
+    let block = u64::from_le_bytes(*files.journal[56..].first_chunk().expect("the header")) as usize;
+    files.journal[block + 70] ^= 4;
+    assert!(refusal(files.put().path()).contains("a part of it is damaged"));
     // One that was being made when the power failed.
     let mut files = Files::of(work.place.path());
     files.journal.fill(0);
     let place = files.put();
     drop(open(place.path(), || ()));
     assert!(!place.path().join(JOURNAL_FILE).exists());
+}
+
+/// A power failure can bring back a file that was removed.
+#[test]
+fn a_journal_that_comes_back_has_nothing() {
+    let (work, _) = at_work();
+    let files = Files::of(work.place.path());
+    let place = files.put();
+    let kept = place.path().join("kept");
+    fs::hard_link(place.path().join(JOURNAL_FILE), &kept).expect("link");
+    let medium = open(place.path(), || ());
+    medium.put(HEAD_BYTES, b"newer").expect("write");
+    medium.sync_all().expect("sync");
+    drop(medium);
+    fs::rename(&kept, place.path().join(JOURNAL_FILE)).expect("back");
+    let mut found = [0; 5];
+    open(place.path(), || ()).get(HEAD_BYTES, &mut found).expect("read");
+    assert_eq!(&found, b"newer");
+}
+
+#[test]
+fn a_copy_gets_what_the_journal_has() {
+    let (work, _) = at_work();
+    let files = Files::of(work.place.path());
+    let place = Files { data: work.on_device.clone(), ..files }.put();
+    let view = ViewMedium::open(place.path(), &|_, _| {}).expect("view");
+    let copy = place.path().join("copy");
+    fs::copy(place.path().join(DATA_FILE), &copy).expect("copy");
+    view.add_journal_to(&File::options().write(true).open(&copy).expect("open")).expect("added");
+    assert!(fs::read(copy).expect("read")[..LEN as usize] == work.fenced[..]);
+}
+
+#[test]
+fn a_journal_that_is_removed_is_no_longer_used() {
+    let (mut work, _) = at_work();
+    fs::remove_file(work.place.path().join(JOURNAL_FILE)).expect("removed");
+    let (before, random) = (work.medium.stats().bytes_journaled, &mut Random::new(5, 5));
+    for n in 0..2 * u64::from(WISHES) {
+        work.put(HEAD_BYTES + 100 * n, b"more");
+        work.sync(random, 0, false);
+        assert!(work.since.is_empty(), "the data file was synced");
+    }
+    assert_eq!(work.medium.stats().bytes_journaled, before);
+    check(&work.cut(random), &work.fenced, &work.unfenced);
 }
 
 #[test]

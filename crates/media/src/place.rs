@@ -52,6 +52,11 @@ impl Place {
         }
     }
 
+    /// The data file's name, which does not depend on the current directory.
+    pub(crate) fn name(&self) -> &Path {
+        &self.name
+    }
+
     /// The directory of the data file, without links to it.
     pub(crate) fn directory(&self) -> &Path {
         self.name.parent().unwrap_or(Path::new("/"))

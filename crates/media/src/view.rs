@@ -34,6 +34,8 @@ const ROOM_CHUNKS: u64 = 64;
 #[derive(Debug)]
 pub struct ReaderFile {
     directory: PathBuf,
+    /// The data file's own name, which does not depend on the current directory.
+    name: PathBuf,
     data: File,
     mark: Option<u64>,
     lock: Option<Lock>,
@@ -51,7 +53,9 @@ impl ReaderFile {
         let mark = reader_mark::set(&data);
         let mark =
             mark.map_err(|error| MediumError::at("mark as being read", path.join(DATA_FILE), error))?;
-        Ok(Self { directory: path.into(), data, mark, lock: None })
+        let name = path.join(DATA_FILE);
+        let name = name.canonicalize().map_err(|error| MediumError::at("look at", &name, error))?;
+        Ok(Self { directory: path.into(), name, data, mark, lock: None })
     }
 
     /// Its mark, by which [`DataFile`](crate::DataFile) knows it. None where the
@@ -88,11 +92,11 @@ impl ReaderFile {
         let data_path = self.directory.join(DATA_FILE);
         let has_no_writer = self.lock.is_some();
         let mut view = ViewMedium::over(&self.directory, self.data, self.lock)?;
-        if has_no_writer {
-            view.add_journal()?;
-        }
         if let Some(map) = Arc::get_mut(&mut view.contents.map) {
             map.explain_bus_errors(view.data.file(), &data_path, Protection::ReadOnly);
+        }
+        if has_no_writer {
+            view.add_journal(&self.name)?;
         }
         Ok(Arc::new(view))
     }
@@ -149,7 +153,7 @@ impl ViewMedium {
         view.images = open_files(path).into_iter().flatten().collect();
         view.fill_holes()?;
         view.try_pages(progress)?;
-        view.journal_problem = view.add_journal().err().map(|error| error.to_string());
+        view.journal_problem = view.add_journal(&path.join(DATA_FILE)).err().map(|error| error.to_string());
         Ok(Arc::new(view))
     }
 
@@ -175,8 +179,8 @@ impl ViewMedium {
     }
 
     /// Adds what the journal has to what is seen, as opening does to the file (I-38). No other thread has the view yet.
-    fn add_journal(&self) -> Result<(), MediumError> {
-        let Some(found) = journal::Found::beside(self.data.path())? else { return Ok(()) };
+    fn add_journal(&self, name: &Path) -> Result<(), MediumError> {
+        let Some(found) = journal::Found::beside(name)? else { return Ok(()) };
         found.check_fits(self.data.file())?;
         let mut differs = false;
         for (offset, bytes) in found.writes() {
@@ -209,6 +213,16 @@ impl ViewMedium {
     /// Offsets of the pages that the device cannot read; they read as zeros here.
     pub fn unreadable(&self) -> &[u64] {
         &self.unreadable
+    }
+
+    /// Adds what the journal has to a copy of the file.
+    ///
+    /// # Errors
+    /// [`MediumError::Io`], also if the journal cannot be used.
+    pub fn add_journal_to(&self, copy: &File) -> Result<(), MediumError> {
+        let Some(found) = journal::Found::beside(self.data.path())? else { return Ok(()) };
+        found.check_fits(self.data.file())?;
+        found.write_to(copy).map_err(|error| MediumError::at("copy", self.data.path(), error))
     }
 
     /// Why the journal beside the file is left out, if it is.

@@ -3,7 +3,9 @@
 
 use pantile_base::TableId;
 use pantile_base::control::{Control, is_removed};
-use pantile_base::limits::{CHUNK_BYTES, HEAD_BYTES, STATE_COPY_BYTES, STATE_RECORDS, TRANSACTION_SLOTS};
+use pantile_base::limits::{
+    CHUNK_BYTES, HEAD_BYTES, STATE_COPY_BYTES, STATE_RECORDS, SUPERBLOCK_COPY, TRANSACTION_SLOTS,
+};
 use twox_hash::XxHash3_64;
 
 use crate::shape::Shape;
@@ -39,10 +41,6 @@ pub(crate) const RECORD_TABLE: u32 = u32::MAX;
 pub const DEPENDENCIES: TableId = TableId(1);
 
 const SUPERBLOCK_BYTES: usize = 64;
-
-/// Where the copy of the superblock lies, which is read if the first is
-/// damaged.
-pub(crate) const SUPERBLOCK_COPY: u64 = 60 << 10;
 
 const _: () = assert!(SUPERBLOCK_BYTES as u64 <= STATE_RECORDS[0]);
 const _: () = assert!(STATE_RECORDS[0] + STATE_RECORD_BYTES <= STATE_RECORDS[1]);

@@ -7,14 +7,14 @@
 use std::sync::Arc;
 
 use pantile_base::Address;
-use pantile_base::limits::CHUNK_BYTES;
+use pantile_base::limits::{CHUNK_BYTES, SUPERBLOCK_COPY};
 use pantile_media::{Medium, MediumExt};
 
 use crate::block::Chunk;
 use crate::error::StoreError;
 use crate::format::{
     BLOCK_HEADER_BYTES, ChunkHeader, DESCRIPTOR_BYTES, Descriptor, FORMAT_VERSION, Lineage,
-    MAX_BLOCKS_PER_CHUNK, SUPERBLOCK_COPY, Superblock, Unreadable,
+    MAX_BLOCKS_PER_CHUNK, Superblock, Unreadable,
 };
 use crate::geometry::{Class, Geometry};
 use crate::lines::Lines;

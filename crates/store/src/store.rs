@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use pantile_base::control::{Control, is_removed};
-use pantile_base::limits::{BLOCK_SLOTS, CHUNK_BYTES, HEAD_BYTES, STATE_RECORDS};
+use pantile_base::limits::{BLOCK_SLOTS, CHUNK_BYTES, HEAD_BYTES, STATE_RECORDS, SUPERBLOCK_COPY};
 use pantile_base::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering, fence};
 use pantile_base::sync::{Mutex, RwLock, plain_access};
 use pantile_base::{Address, Padded, Segments, TableId, Timestamp, TupleId, prefetch};
@@ -16,7 +16,7 @@ use crate::content::{Content, HEADER_BYTES, row_len};
 use crate::divisions::PastDivisions;
 use crate::error::StoreError;
 use crate::event::{BlockEvent, emit};
-use crate::format::{DESCRIPTOR_BYTES, FORMAT_VERSION, Lineage, SUPERBLOCK_COPY, Superblock, Unreadable};
+use crate::format::{DESCRIPTOR_BYTES, FORMAT_VERSION, Lineage, Superblock, Unreadable};
 use crate::free_slot::SlotReuse;
 use crate::hold::{Holds, Period};
 use crate::image::ImageName;

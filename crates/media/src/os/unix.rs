@@ -167,6 +167,13 @@ pub(crate) fn cut(file: &File, len: u64) -> io::Result<()> {
     file.set_len(len)
 }
 
+/// Gives a file to the owner and the group of another. Best effort: not everybody may.
+pub(crate) fn give_to_owner_of(from: &File, to: &File) {
+    if let Ok(found) = from.metadata() {
+        let _ = std::os::unix::fs::fchown(to, Some(found.uid()), Some(found.gid()));
+    }
+}
+
 /// Makes a file, or the names in a directory, durable.
 pub(crate) fn sync_path(path: &Path) -> io::Result<()> {
     File::open(path).and_then(|file| file.sync_all())

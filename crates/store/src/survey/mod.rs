@@ -13,12 +13,12 @@ use pantile_base::share_out;
 use pantile_base::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use pantile_base::Timestamp;
-use pantile_base::limits::{CHUNK_BYTES, HEAD_BYTES, STATE_RECORDS};
+use pantile_base::limits::{CHUNK_BYTES, HEAD_BYTES, STATE_RECORDS, SUPERBLOCK_COPY};
 use pantile_media::{Medium, MediumExt};
 
 use crate::block::BlockId;
 use crate::expectation::Expectation;
-use crate::format::{STATE_RECORD_BYTES, SUPERBLOCK_COPY, Superblock, Unreadable};
+use crate::format::{STATE_RECORD_BYTES, Superblock, Unreadable};
 use crate::own::mapped;
 use crate::scan::{LOST_BLOCK, start_of};
 use crate::state_record::StateRecord;

@@ -257,6 +257,10 @@ fn read(
         let place = format!("byte {offset} of the backup in {}", place.display());
         return Err(Error::Damaged { place, detail: "it cannot be read".into() });
     }
+    if let Some(problem) = view.journal_problem() {
+        let place = format!("the backup in {}", place.display());
+        return Err(Error::Damaged { place, detail: problem.into() });
+    }
     let damaged = |error| match from_store(error, place) {
         Error::Damaged { place: at, detail } => {
             Error::Damaged { place: format!("{at} of the backup in {}", place.display()), detail }

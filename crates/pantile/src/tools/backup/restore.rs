@@ -78,7 +78,7 @@ pub fn restore(
         let place = format!("byte {offset} of the backup in {}", whole.display());
         return Err(Error::Damaged { place, detail: "it cannot be read".into() });
     }
-    copy(whole, target.part())?;
+    copy(whole, &view, target.part())?;
     drop(view);
     if let Some(at) = chain.is_at() {
         add_increments(&chain, at, target.part())?;
@@ -93,7 +93,7 @@ pub fn restore(
     })
 }
 
-fn copy(backup: &Path, part: &Path) -> Result<()> {
+fn copy(backup: &Path, view: &ViewMedium, part: &Path) -> Result<()> {
     let (from, to) = (backup.join(DATA_FILE), part.join(DATA_FILE));
     let (reading, writing) = (io_error("read", &from), io_error("write", &to));
     let source = File::open(&from).map_err(&reading)?;
@@ -113,6 +113,8 @@ fn copy(backup: &Path, part: &Path) -> Result<()> {
             write_all_at(&copy, bytes, at).map_err(&writing)?;
         }
     }
+    // A backup may have been opened, and not closed.
+    view.add_journal_to(&copy).map_err(from_medium)?;
     copy.sync_all().map_err(&writing)
 }
 
