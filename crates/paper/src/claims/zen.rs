@@ -81,7 +81,7 @@ pub const CLAIMS: &[Claim] = &[
         text: "Beside transactions that scan 2 and 8 GB, YCSB loses 11 % of its throughput; beside consecutive scans it loses 9.4 to 24.9 %; a \
                transaction that updates 8 GB commits in an exclusive stage.",
         published: "9.4 to 24.9 % loss beside scans, 17.3 to 73.7 % beside updates; the largest commits",
-        rule: "One client for each core but one runs the workload, alone and beside a client that scans, or updates, a twentieth of the data in each of \
+        rule: "One client for each core but one runs the workload, alone and beside a client that scans half of the data, or updates a twentieth, in each of \
                its transactions. Alone, it has the tuples that it has beside them: none of those that are updated. The loss is at most 24.9 % beside scans and 73.7 % beside updates, and scans and updates \
                commit. Sizes are those of the run, not 8 GB.",
         experiment: Experiment { runs: beside_long, judge: judge_long },
@@ -188,9 +188,9 @@ const LOW_SKEW: f64 = 0.6;
 /// Alone and beside scans, then alone and beside updates, whose tuples the other clients leave out:
 /// so the run alone has only as many. The long transactions have a core of their own where there are two.
 fn long(size: &Size) -> [RunSpec; 4] {
-    let (tuples, rows) = size.large;
-    let (scans, updates) = (Some(Beside::Scans(rows)), Some(Beside::Updates(rows)));
-    [(tuples, None), (tuples, scans), (tuples - rows, None), (tuples, updates)].map(|(tuples, beside)| {
+    let (tuples, scanned, updated) = size.large;
+    let (scans, updates) = (Some(Beside::Scans(scanned)), Some(Beside::Updates(updated)));
+    [(tuples, None), (tuples, scans), (tuples - updated, None), (tuples, updates)].map(|(tuples, beside)| {
         let threads = size.cores.saturating_sub(1).max(1);
         RunSpec::new(Work::Zen { tuples, updates: 50, theta: LOW_SKEW, beside }, TB, threads, size.beside)
     })
