@@ -193,7 +193,7 @@ impl Measurement {
     }
 
     /// The same as something to divide by: space that shrank, or hardly grew, counts as
-    /// [`HARDLY`], so that it is less than what grew.
+    /// 100 kB, so that it is less than what grew.
     pub fn grown(&self) -> Option<f64> {
         self.growth().map(|bytes| bytes.max(HARDLY))
     }
