@@ -188,7 +188,10 @@ impl FileMedium {
 
     fn attach(&self, from: u64, to: u64) -> Result<(), MediumError> {
         let found = match &self.prefill {
-            Some(prefill) => prefill.ensure(to, self.commits_are_small()),
+            Some(prefill) => {
+                let is_synced_often = !self.journal.as_ref().is_some_and(|journal| journal.is_used());
+                prefill.ensure(to, is_synced_often && self.commits_are_small())
+            }
             None => self.file.allocate(from, to),
         };
         self.need_data();

@@ -25,6 +25,8 @@ use std::io::{self, ErrorKind};
 use std::mem;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 use twox_hash::XxHash3_64;
 
 /// The file in which small syncs put what they make durable.
@@ -33,7 +35,7 @@ pub const JOURNAL_FILE: &str = "pantile.journal";
 const MAGIC: u64 = u64::from_le_bytes(*b"PANJOURN");
 
 /// Bytes of the file. When they are used up, the data file is synced. Few in tests, so that this happens.
-const JOURNAL_BYTES: u64 = if cfg!(test) { 16 << 10 } else { 256 << 10 };
+const JOURNAL_BYTES: u64 = if cfg!(test) { 16 << 10 } else { 512 << 10 };
 
 /// Most bytes of a record. Where commits write more, pages fill up.
 const MOST_BYTES: usize = 32 << 10;
@@ -56,9 +58,20 @@ const ALIGNMENT: usize = 4096;
 /// The unit of unbuffered writes on most devices.
 const SECTOR_BYTES: usize = 512;
 
+/// The journal is begun to be used if it takes this many times fewer bytes than the pages, and is used as long as it
+/// takes the second number of times fewer. With less to win, a second write for each sync costs more than it saves.
+const FEWER: [u64; 2] = [4, 3];
+
+/// Syncs over which that is looked at: those that go to the data file after others cost one more wait.
+const SYNCS: u64 = 16;
+
 /// Syncs for which the journal would have been better, before it is made. A process that makes a few commits needs
 /// none.
 const WISHES: u32 = if cfg!(test) { 4 } else { 64 };
+
+/// The names are looked at no more often than this. Asking for the times of a file makes the system change them
+/// at its next write, and its inode with them, which slows syncs.
+const BETWEEN: Duration = Duration::from_millis(if cfg!(test) { 0 } else { 50 });
 
 /// The state of the data file that a record belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -199,11 +212,11 @@ impl Pending {
         self.pages.is_empty()
     }
 
-    /// Whether the journal gets fewer bytes than a sync of the data file would write. What is in the journal is
+    /// Bytes that a sync of the data file would write, and those that the journal takes. What is in the journal is
     /// written to the data file as well, later.
-    fn pays(&self, block: usize) -> bool {
-        let written = self.record.len.next_multiple_of(block) + self.record.len - HEADER_BYTES;
-        (written as u64) < self.pages.len() as u64 * PAGE_BYTES
+    fn costs(&self, block: usize) -> [u64; 2] {
+        let journaled = self.record.len.next_multiple_of(block) + self.record.len - HEADER_BYTES;
+        [self.pages.len() as u64 * PAGE_BYTES, journaled as u64]
     }
 
     fn clear(&mut self) {
@@ -303,6 +316,10 @@ struct State {
     /// Whether the log has records that the data file may lack on the device.
     has_records: bool,
     wishes: u32,
+    /// What the last syncs would have written to the data file, and to the journal.
+    costs: [u64; 2],
+    /// When its name and that of the data file were last looked at.
+    looked: Option<Instant>,
     /// The file cannot be made or written.
     is_off: bool,
     spare: Pending,
@@ -332,6 +349,8 @@ pub(crate) struct Journal {
     counters: Counters,
     pending: Mutex<Pending>,
     state: Mutex<State>,
+    /// Whether syncs go to the journal.
+    is_used: AtomicBool,
 }
 
 impl Journal {
@@ -342,6 +361,8 @@ impl Journal {
             log: None,
             has_records: false,
             wishes: 0,
+            costs: [0; 2],
+            looked: None,
             is_off: false,
             spare: Pending::new(),
         };
@@ -352,7 +373,13 @@ impl Journal {
             counters: counters.clone(),
             pending: Mutex::new(pending),
             state: Mutex::new(state),
+            is_used: AtomicBool::new(false),
         }
+    }
+
+    /// Whether the data file is synced now and then only.
+    pub(crate) fn is_used(&self) -> bool {
+        self.is_used.load(Ordering::Relaxed)
     }
 
     /// Notes a write to the data file that has been made.
@@ -399,7 +426,16 @@ impl Journal {
         if pending.is_empty() {
             return true;
         }
-        if !pending.pays(state.log.as_ref().map_or(SECTOR_BYTES, |log| log.block)) {
+        let [paged, journaled] = pending.costs(state.log.as_ref().map_or(SECTOR_BYTES, |log| log.block));
+        for (sum, cost) in state.costs.iter_mut().zip([paged, journaled]) {
+            *sum = *sum - *sum / SYNCS + cost;
+        }
+        let is_used = self.is_used.load(Ordering::Relaxed);
+        let is_better = FEWER[usize::from(is_used)] * state.costs[1] <= state.costs[0];
+        if is_better != is_used {
+            self.is_used.store(is_better, Ordering::Relaxed);
+        }
+        if journaled >= paged || !is_better {
             return false;
         }
         if state.log.is_none() {
@@ -411,10 +447,16 @@ impl Journal {
             state.log = self.create(stamp);
             state.is_off = state.log.is_none();
         }
-        // What is written to a file that was removed or renamed would not be found, and neither would the journal of
-        // a data file that is opened by another name.
-        let is_fit = |log: &Log| log.has_room(&pending.record) && log.is_there() && self.has_one_name();
-        let Some(log) = state.log.as_mut().filter(|log| is_fit(log)) else { return false };
+        let Some(log) = state.log.as_mut().filter(|log| log.has_room(&pending.record)) else { return false };
+        if state.looked.is_none_or(|looked| looked.elapsed() >= BETWEEN) {
+            state.looked = Some(Instant::now());
+            // What is written to a file that was removed or renamed would not be found, and neither would the journal
+            // of a data file that is opened by another name.
+            state.is_off = !log.is_there() || !self.has_one_name();
+            if state.is_off {
+                return false;
+            }
+        }
         // Before it is written: what a failed write has left must not count, either.
         state.has_records = true;
         let before = log.at;
