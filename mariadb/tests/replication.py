@@ -151,6 +151,10 @@ def compare(primary, replica):
     for table in TABLES:
         lacking = set(expected[table]) ^ set(found[table])
         assert not lacking, f"{table} differs: {sorted(lacking)[:5]}"
+    if replica.engine == "Pantile":
+        by_index = replica.ask("SELECT COUNT(*) FROM rep.note a JOIN rep.note b FORCE INDEX (v) ON b.v = CONCAT('x', a.t) AND b.id = a.id")
+        notes = sum(text is not None for _, text in found["note"])
+        assert by_index[0][0] == notes, f"{by_index[0][0]} of {notes} notes are found by the index"
     total = sum(n for _, n in found["account"])
     assert total == 0, f"the sum is {total}"
     return len(found["journal"])
@@ -179,6 +183,10 @@ def one_way(script, stop, directory, engines, rounds, rand, mode=None, form=None
     await_caught_up(primary, replica)
     engines_are(primary)
     engines_are(replica)
+    # An index of the replica's own, over a column that the log does not have. With InnoDB it becomes corrupt.
+    if replica.engine == "Pantile":
+        replica.ask("SET sql_log_bin = 0",
+                    "ALTER TABLE rep.note ADD COLUMN v VARCHAR(110) CHARSET utf8mb4 AS (CONCAT('x', t)) VIRTUAL INVISIBLE, ADD KEY v (v)")
     for kill in range(1, rounds + 1):
         clients = [Client(primary, n, rand.random()) for n in range(CLIENTS)]
         for client in clients:
