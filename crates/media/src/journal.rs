@@ -420,7 +420,11 @@ impl Journal {
     fn append(&self, state: &mut State) -> bool {
         let Some(stamp) = state.stamp else { return false };
         let pending = &mut state.spare;
-        if pending.needs_data || state.is_off {
+        if state.is_off {
+            self.is_used.store(false, Ordering::Relaxed);
+            return false;
+        }
+        if pending.needs_data {
             return false;
         }
         if pending.is_empty() {
