@@ -77,7 +77,8 @@ bool holds_all_of(const Field *field, const Column_definition &type)
   const Type_handler *was= field->type_handler(), *is= type.type_handler();
   /* What is computed of an integer with leading zeros depends on its width. */
   if (is_integer(was) && is_integer(is))
-    return !((field->flags | type.flags) & ZEROFILL_FLAG) && field->is_unsigned() == ((type.flags & UNSIGNED_FLAG) != 0) && type.pack_length >= field->pack_length();
+    return !((field->flags | type.flags) & ZEROFILL_FLAG) &&
+           field->is_unsigned() == ((type.flags & UNSIGNED_FLAG) != 0) && type.pack_length >= field->pack_length();
   if (field->charset() != type.charset || field->compression_method() || type.compression_method())
     return false;
   if (is == was && is->real_field_type() == MYSQL_TYPE_VARCHAR)

@@ -777,11 +777,10 @@ int ha_pantile::note_number(const uchar *record)
 /* Rows of the binary log come without virtual columns, which keys need. */
 int ha_pantile::compute_virtual(const uchar *record)
 {
+  if (!table->vfield || record != table->record[0])
+    return 0;
   const THD *thd= ha_thd();
-  const bool is_applied= thd->rgi_slave || thd->rgi_fake;
-  return table->vfield && is_applied && record == table->record[0]
-             ? table->update_virtual_fields(this, VCOL_UPDATE_FOR_WRITE)
-             : 0;
+  return thd->rgi_slave || thd->rgi_fake ? table->update_virtual_fields(this, VCOL_UPDATE_FOR_WRITE) : 0;
 }
 
 int ha_pantile::write_row(const uchar *record)

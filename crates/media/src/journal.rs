@@ -245,7 +245,8 @@ impl Log {
         check_file_size(JOURNAL_BYTES)?;
         let path = directory.join(JOURNAL_FILE);
         let buffered = File::options().write(true).create(true).truncate(true).open(&path)?;
-        let created = Self::fill(data, buffered, path.clone(), stamp);
+        let filled = Self::fill(data, buffered, path.clone(), stamp);
+        let created = filled.and_then(|log| sync_path(directory).map(|()| log));
         if created.is_err() {
             let _ = fs::remove_file(&path);
         }
@@ -265,7 +266,6 @@ impl Log {
         if !is_direct {
             log.begin(stamp)?;
         }
-        sync_path(log.path.parent().unwrap_or(Path::new(".")))?;
         Ok(log)
     }
 
