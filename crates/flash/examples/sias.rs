@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use clap::Parser;
 use pantile_bench::Result;
-use pantile_flash::{Experiment, Layout, Outcome};
+use pantile_flash::{Experiment, Layout, Outcome, SEED};
 
 #[derive(Parser)]
 #[command(about = "What TPC-C writes to flash, appended and in place, and what a simulated SSD makes of it")]
@@ -22,14 +22,17 @@ struct Arguments {
     /// Each commit waits for the device.
     #[arg(long)]
     synced: bool,
+    /// The seed of data and transactions.
+    #[arg(long, default_value_t = SEED)]
+    seed: u64,
     /// Names of collectors, and in-place.
     #[arg(long, value_delimiter = ',', default_value = "none,tb-collect,in-place")]
     layouts: Vec<Layout>,
 }
 
 fn main() -> Result<()> {
-    let Arguments { warehouses, transactions, pool, synced, layouts } = Arguments::parse();
-    let experiment = Experiment { warehouses, transactions, pool, is_synced: synced };
+    let Arguments { warehouses, transactions, pool, synced, seed, layouts } = Arguments::parse();
+    let experiment = Experiment { warehouses, transactions, pool, is_synced: synced, seed };
     println!(
         "layout       pages read/txn  written MB    requests  amplification  erased blocks  seconds, 1 request  32 requests"
     );

@@ -13,7 +13,7 @@ use pantile_bench::{Error, Result};
 /// Simulated time between two transactions.
 const INTERVAL: Duration = Duration::from_micros(100);
 
-/// The seed of all runs. Their data and transactions are the same.
+/// The seed of data and transactions where none is chosen.
 pub const SEED: u64 = 1;
 
 /// Opens a database, loads a workload into it, and runs transactions of one client in simulated time. `loaded` is called

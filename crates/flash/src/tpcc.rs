@@ -16,7 +16,7 @@ use pantile_store::{SurveyCalls, Surveyed, survey};
 
 use crate::in_place::{Change, InPlace, InPlaceSettings, Operation};
 use crate::request::{MOST_DIRTY, PAGE_BYTES, Request, Totals};
-use crate::run::{SEED, run};
+use crate::run::run;
 use crate::ssd::{Report, Ssd, SsdSettings};
 use crate::traced::{Access, Trace, TracedFactory};
 
@@ -70,6 +70,8 @@ pub struct Experiment {
     pub pool: u64,
     /// Whether each commit waits for the device.
     pub is_synced: bool,
+    /// The seed of data and transactions.
+    pub seed: u64,
 }
 
 /// What a layout wrote, and what a device made of it.
@@ -139,7 +141,7 @@ impl Experiment {
             .custom_medium(factory)
             .durability(if self.is_synced { Durability::Sync } else { Durability::None })
             .collector(pantile_rivals::by_name(collector).ok_or_else(unknown)?);
-        let tpcc = Tpcc { scale: Scale::full(self.warehouses), together: false, seed: SEED };
+        let tpcc = Tpcc { scale: Scale::full(self.warehouses), together: false, seed: self.seed };
         let mut while_loading = (Vec::new(), Vec::new(), Timestamp::ZERO);
         let db = run(&tpcc, options, self.transactions, stop, |db| {
             trace.sync();
@@ -235,10 +237,12 @@ fn done(medium: &dyn Medium, accesses: [Vec<Access>; 2], loaded: Timestamp) -> D
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::SEED;
 
     #[test]
     fn appending_writes_less_and_the_same_each_time() {
-        let experiment = Experiment { warehouses: 1, transactions: 300, pool: 1, is_synced: false };
+        let experiment =
+            Experiment { warehouses: 1, transactions: 300, pool: 1, is_synced: false, seed: SEED };
         let run = |layout: &str| {
             let layout = layout.parse().expect("a layout");
             experiment.run(&layout, &AtomicBool::new(false)).expect("a run")
@@ -267,7 +271,8 @@ mod tests {
 
     #[test]
     fn all_that_is_committed_is_a_step() {
-        let experiment = Experiment { warehouses: 1, transactions: 300, pool: 1, is_synced: false };
+        let experiment =
+            Experiment { warehouses: 1, transactions: 300, pool: 1, is_synced: false, seed: SEED };
         let (_, done) = experiment.append("none", &AtomicBool::new(false)).expect("a run");
         let put = |change: &Change| match change.operation {
             Operation::Put(len) => u64::from(len),
@@ -284,7 +289,8 @@ mod tests {
 
     #[test]
     fn a_run_ends_when_it_is_told_to_and_names_are_checked() {
-        let experiment = Experiment { warehouses: 1, transactions: 300, pool: 1, is_synced: false };
+        let experiment =
+            Experiment { warehouses: 1, transactions: 300, pool: 1, is_synced: false, seed: SEED };
         let ended = experiment.run(&Layout::InPlace, &AtomicBool::new(true));
         assert!(matches!(ended, Err(Error::Interrupted { .. })), "{ended:?}");
         let unknown = "no-such".parse::<Layout>().expect_err("no layout");

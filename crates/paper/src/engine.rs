@@ -9,6 +9,7 @@ use pantile_flash::{Experiment, Layout};
 use pantile_redo::Kind;
 
 use crate::measurement::Measurement;
+use crate::plan::Step;
 use crate::server;
 use crate::spec::{OPENINGS, RunSpec, not_built_in};
 
@@ -28,8 +29,8 @@ pub trait Runner {
     /// What the run needs that is not built in, if anything.
     fn missing(&self, run: &RunSpec) -> Option<String>;
 
-    /// Executes the run once. `stop` is raised to end it early.
-    fn run(&self, run: &RunSpec, stop: &AtomicBool) -> Ending;
+    /// Executes one repetition of a run. `stop` is raised to end it early.
+    fn run(&self, step: &Step, stop: &AtomicBool) -> Ending;
 }
 
 /// The engine, driven through the benchmarks or through a SQL server, over a traced medium, or opened after a kill.
@@ -49,7 +50,8 @@ impl Runner for Engine {
         run.server.and_then(|_| server::script().err())
     }
 
-    fn run(&self, run: &RunSpec, stop: &AtomicBool) -> Ending {
+    fn run(&self, step: &Step, stop: &AtomicBool) -> Ending {
+        let run = &step.run;
         if run.server.is_some() {
             return match server::run(run, stop) {
                 Ok(Some(measurement)) => Ending::Measured(Box::new(measurement)),
@@ -58,12 +60,12 @@ impl Runner for Engine {
             };
         }
         if let Some(experiment) = run.flash {
-            return trace(&experiment, run.gc, stop);
+            return trace(&Experiment { seed: step.seed(), ..experiment }, run.gc, stop);
         }
         if let Some(experiment) = run.recovery {
             return recover(&experiment, run, stop);
         }
-        let settings = match run.settings() {
+        let settings = match run.settings(step.seed()) {
             Ok(settings) => settings,
             Err(reason) => return Ending::Failed(reason),
         };

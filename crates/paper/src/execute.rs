@@ -215,7 +215,7 @@ impl Making<'_, '_> {
     /// The attempt that they disturb least counts.
     fn attempts(&mut self, step: &Step, cost: f64) -> Ending {
         let Conditions { runner, stop, clock, budget, progress } = *self.conditions;
-        let mut ending = runner.run(&step.run, stop);
+        let mut ending = runner.run(step, stop);
         for _ in 1..ATTEMPTS {
             let now = clock().as_secs_f64();
             let has_time = !stop.load(Ordering::Relaxed)
@@ -229,7 +229,7 @@ impl Making<'_, '_> {
             progress.note(&format!(
                 "other programs took {share} of the processors' time; this run is made again"
             ));
-            match runner.run(&step.run, stop) {
+            match runner.run(step, stop) {
                 Ending::Measured(next) if next.others_share >= least.others_share => {}
                 // What was measured is not lost.
                 Ending::Interrupted => self.done.interrupted = true,

@@ -40,7 +40,8 @@ impl Runner for Fake<'_> {
         None
     }
 
-    fn run(&self, run: &RunSpec, _: &AtomicBool) -> Ending {
+    fn run(&self, step: &Step, _: &AtomicBool) -> Ending {
+        let run = &step.run;
         self.now.set(self.now.get() + run.cost() * self.factor);
         self.ran.borrow_mut().push(run.key());
         if self.fails == Some(run.gc) {

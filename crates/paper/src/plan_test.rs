@@ -13,7 +13,7 @@ impl Runner for Has {
         self.0.filter(|gc| run.gc == *gc).map(|gc| format!("{gc} is not built in"))
     }
 
-    fn run(&self, _: &RunSpec, _: &AtomicBool) -> Ending {
+    fn run(&self, _: &Step, _: &AtomicBool) -> Ending {
         unreachable!("plans run nothing")
     }
 }

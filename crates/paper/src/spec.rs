@@ -5,12 +5,9 @@ use std::time::Duration;
 use pantile::{Durability, GcOptions, Isolation};
 use pantile_bench::runner::Pace;
 use pantile_bench::settings::{Medium, Settings, Variant};
-use pantile_flash::Experiment;
+use pantile_flash::{Experiment, SEED};
 
 use crate::workload::Work;
-
-/// The seed of all runs. Their data and transactions are the same.
-const SEED: u64 = 42;
 
 /// A run, without its number of repetitions.
 #[derive(Clone, PartialEq, Debug)]
@@ -241,11 +238,11 @@ impl RunSpec {
         self.warmup + self.seconds
     }
 
-    /// The run as settings of the benchmarks.
+    /// The run as settings of the benchmarks, with the seed of its data and transactions.
     ///
     /// # Errors
     /// What is not built in or invalid.
-    pub fn settings(&self) -> Result<Settings, String> {
+    pub fn settings(&self, seed: u64) -> Result<Settings, String> {
         let gc = pantile_rivals::by_name(self.gc).ok_or_else(|| not_built_in(self.gc))?;
         let medium = Medium::by_name(self.medium)?;
         let by_name = |name| pantile_protocols::by_name(name).ok_or_else(|| not_built_in(name));
@@ -270,7 +267,7 @@ impl RunSpec {
             writers_move: false,
             row_cache: None,
             durability: Durability::Sync,
-            seed: SEED,
+            seed,
             dir: None,
         })
     }
@@ -278,7 +275,7 @@ impl RunSpec {
 
 /// An experiment without syncs, with `pool` megabytes for the store that updates in place.
 pub const fn unsynced(warehouses: u16, transactions: u64, pool: u64) -> Experiment {
-    Experiment { warehouses, transactions, pool, is_synced: false }
+    Experiment { warehouses, transactions, pool, is_synced: false, seed: SEED }
 }
 
 /// Ten commits for each millisecond.
@@ -355,8 +352,8 @@ mod tests {
     #[test]
     fn what_is_not_built_in_is_named() {
         let run = RunSpec::new(Work::Tpcc { warehouses: 1 }, "no-such", 2, (0.2, 1.0));
-        assert_eq!(run.settings().unwrap_err(), "no-such is not built in");
-        let settings = run.with_gc("none").at_rate(500.0).settings().unwrap();
+        assert_eq!(run.settings(1).unwrap_err(), "no-such is not built in");
+        let settings = run.with_gc("none").at_rate(500.0).settings(1).unwrap();
         assert_eq!((settings.pace.rate, settings.threads), (500.0, 2));
         assert_eq!(settings.variants[0].medium.to_string(), "nvm:optane-40");
     }

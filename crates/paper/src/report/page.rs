@@ -215,7 +215,7 @@ fn claim(entry: &Entry, about: &About) -> Markup {
             h3 { "Run it again" }
             pre { code { (command(entry, about)) } }
             @if !commands.is_empty() {
-                p { "Or run by run:" }
+                p { "Or run by run. Repetitions differ by the seed: the first has 42 (" code { "--seed 42" } "), the next 43, and so on." }
                 pre { code { (commands.join("\n")) } }
             }
         }

@@ -26,6 +26,9 @@ struct Told<'a> {
     benchmarks: &'a [String],
     figures: Vec<FigureTold<'a>>,
     size: &'a str,
+    /// The share of their length that runs were shortened to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shortened_to: Option<f64>,
     commit: &'a str,
     machine: &'a str,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -84,6 +87,7 @@ fn tell<'a>(entry: &'a Entry, about: &'a About) -> Told<'a> {
         benchmarks: commands,
         figures: finding.figures.iter().map(figure).collect(),
         size: about.size,
+        shortened_to: about.shortened,
         commit: &about.build.commit,
         machine: &about.build.machine,
         debug_build: about.build.debug,
