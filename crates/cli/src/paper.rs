@@ -14,9 +14,10 @@ use pantile_paper::engine::Engine;
 use pantile_paper::execute::{Conditions, Execution, Progress, execute};
 use pantile_paper::numbers::FEWEST;
 use pantile_paper::outlook::outlooks;
-use pantile_paper::plan::{Plan, Step};
+use pantile_paper::plan::Plan;
 use pantile_paper::report::Report;
 use pantile_paper::size::Size;
+use pantile_paper::spec::Step;
 use pantile_paper::store::{Build, Store};
 
 use crate::exit::Failure;

@@ -9,9 +9,8 @@ use pantile_flash::{Experiment, Layout};
 use pantile_redo::Kind;
 
 use crate::measurement::Measurement;
-use crate::plan::Step;
 use crate::server;
-use crate::spec::{OPENINGS, RunSpec, not_built_in};
+use crate::spec::{OPENINGS, RunSpec, Step, not_built_in};
 
 /// How a run ended.
 #[derive(Clone, PartialEq, Debug)]

@@ -7,8 +7,9 @@ use std::time::Duration;
 use crate::engine::{Ending, Runner};
 use crate::error::Result;
 use crate::numbers::{FEWEST, percent};
-use crate::plan::{Plan, Step};
+use crate::plan::Plan;
 use crate::results::Results;
+use crate::spec::Step;
 use crate::store::{Line, Store};
 
 /// Receives the progress of an execution.

@@ -8,7 +8,7 @@ use crate::measurement::Measurement;
 use crate::numbers::{FEWEST, Outcome};
 use crate::results::Results;
 use crate::size::Size;
-use crate::spec::RunSpec;
+use crate::spec::{RunSpec, Step};
 use crate::verdict::{Judgement, Verdict};
 
 /// The share of the time that the fewest repetitions may take, because the cost of runs is not
@@ -17,26 +17,6 @@ const MARGIN: f64 = 0.9;
 
 /// Repetitions of what is refuted: of many conditions, a few of the fewest repetitions err.
 const REFUTED: usize = 6;
-
-/// One repetition of a run.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Step {
-    /// The run.
-    pub run: RunSpec,
-    /// Its repetition, from 1.
-    pub repetition: usize,
-}
-
-/// The seed of the first repetition.
-const SEED: u64 = 42;
-
-impl Step {
-    /// The seed of its data and transactions. Each repetition has another, so that intervals cover
-    /// what these vary by; runs that are compared have the same.
-    pub fn seed(&self) -> u64 {
-        SEED + self.repetition as u64 - 1
-    }
-}
 
 /// The runs of some claims.
 #[derive(Clone, Debug)]

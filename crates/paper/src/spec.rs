@@ -273,6 +273,26 @@ impl RunSpec {
     }
 }
 
+/// One repetition of a run.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Step {
+    /// The run.
+    pub run: RunSpec,
+    /// Its repetition, from 1.
+    pub repetition: usize,
+}
+
+/// The seed of the first repetition.
+const SEED: u64 = 42;
+
+impl Step {
+    /// The seed of its data and transactions. Each repetition has another, so that intervals cover
+    /// what these vary by; runs that are compared have the same.
+    pub fn seed(&self) -> u64 {
+        SEED + self.repetition as u64 - 1
+    }
+}
+
 /// An experiment without syncs, with `pool` megabytes for the store that updates in place.
 pub const fn unsynced(warehouses: u16, transactions: u64, pool: u64) -> Experiment {
     Experiment { warehouses, transactions, pool, is_synced: false, seed: SEED }

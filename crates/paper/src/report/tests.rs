@@ -13,7 +13,7 @@ impl Runner for All {
         None
     }
 
-    fn run(&self, _: &crate::plan::Step, _: &std::sync::atomic::AtomicBool) -> Ending {
+    fn run(&self, _: &crate::spec::Step, _: &std::sync::atomic::AtomicBool) -> Ending {
         unreachable!("reports run nothing")
     }
 }
