@@ -2,10 +2,11 @@
 
 use std::fmt::Debug;
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::files::create_like;
 use crate::limits::NewFile;
 use crate::os::read_exact_at;
 use crate::place::Place;
@@ -36,6 +37,11 @@ pub trait Beside: Send + Sync + Debug {
     /// Opens the file and its successor, if they are there. What is open stays as
     /// it is when the file is replaced.
     fn open(&self) -> [Option<Arc<dyn BesideFile>>; 2];
+
+    /// Whether one of them is there, also if it cannot be opened.
+    fn is_any(&self) -> bool {
+        self.open().iter().any(Option::is_some)
+    }
 }
 
 /// An open file beside a medium.
@@ -75,7 +81,11 @@ impl InDirectory {
         path: &Path,
         write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>,
     ) -> io::Result<()> {
-        let mut out = BufWriter::with_capacity(BUFFER, NewFile::over(File::create(path)?));
+        // One that was left. A reader of it goes on.
+        let _ = fs::remove_file(path);
+        // It has keys, so nobody else may read it.
+        let file = create_like(path, self.place.data())?;
+        let mut out = BufWriter::with_capacity(BUFFER, NewFile::over(file));
         write(&mut out)?;
         out.flush()
     }
@@ -100,6 +110,11 @@ impl Beside for InDirectory {
 
     fn open(&self) -> [Option<Arc<dyn BesideFile>>; 2] {
         open_files(&self.directory)
+    }
+
+    fn is_any(&self) -> bool {
+        let is_absent = |found: io::Result<_>| found.is_err_and(|error| error.kind() == ErrorKind::NotFound);
+        [IMAGE_FILE, NEW_FILE].iter().any(|name| !is_absent(self.directory.join(name).symlink_metadata()))
     }
 }
 

@@ -5,17 +5,20 @@
 //! one cannot, files keep what they have, and still work.
 
 use crate::MediumError;
-use crate::files::promise;
+use crate::files::{allow_like, promise};
 use crate::limits::{check_within, most_of_file};
 use crate::os::{self, Identity};
 use crate::reader_mark;
 use crate::zeros::write_zeros;
 use std::fs::File;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The file that holds the contents. Its lock says that the database is open.
+pub const DATA_FILE: &str = "pantile.data";
 
 /// Bytes tried at once to find the place of a failed read.
 const PAGE_BYTES: u64 = 4096;
@@ -71,12 +74,24 @@ impl DataFile {
     }
 
     /// The marks of the processes that read the file beside this one, see
-    /// [`ReaderFile`](crate::ReaderFile).
+    /// [`ReaderFile`](crate::ReaderFile). A file system without such marks has no readers.
     ///
     /// # Errors
-    /// What the system says.
-    pub fn readers(&self) -> io::Result<Vec<u64>> {
-        reader_mark::all(&self.file)
+    /// [`MediumError::Io`]: it is not known who reads the file.
+    pub fn readers(&self) -> Result<Vec<u64>, MediumError> {
+        match reader_mark::all(&self.file) {
+            Err(error) if matches!(error.kind(), ErrorKind::Unsupported | ErrorKind::InvalidInput) => {
+                Ok(Vec::new())
+            }
+            marks => marks.map_err(|error| MediumError::at("look for readers of", &self.path, error)),
+        }
+    }
+
+    /// Lets those read a copy who may read this file, see [`allow_like`](crate::files::allow_like).
+    pub fn allow_copy(&self, copy: &Path) {
+        if let Ok(copy) = File::open(copy) {
+            allow_like(&copy, &self.file);
+        }
     }
 
     /// Whether the process with this mark still reads the file.

@@ -2,7 +2,7 @@
 
 use crate::MediumError;
 use crate::beside::{Beside, InDirectory};
-use crate::data_file::DataFile;
+use crate::data_file::{DATA_FILE, DataFile};
 use crate::files::leads_to;
 use crate::journal;
 use crate::lock::{Lock, Sharing};
@@ -15,9 +15,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-/// The file that holds the contents. Its lock says that the database is open.
-pub const DATA_FILE: &str = "pantile.data";
 
 /// What to do about a database that is not there, or is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

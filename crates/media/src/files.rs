@@ -3,7 +3,7 @@
 
 use crate::os;
 use std::ffi::OsStr;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
@@ -21,6 +21,49 @@ pub fn read_exact_at(file: &File, out: &mut [u8], offset: u64) -> io::Result<()>
 /// What the system says; any part of the bytes may have been written.
 pub fn write_all_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
     os::write_all_at(file, bytes, offset)
+}
+
+/// Makes a new file that only its owner may read, and whatever the system gives it otherwise.
+///
+/// # Errors
+/// [`io::ErrorKind::AlreadyExists`]; what the system says.
+pub fn create_own(path: &Path) -> io::Result<File> {
+    os::create_own(path)
+}
+
+/// Lets those read a copy who may read what it is copied from; its owner may write to it. Best effort: a file system may
+/// have no such thing.
+pub fn allow_like(copy: &File, from: &File) {
+    let _ = os::allow_like(copy, from);
+}
+
+/// Makes a directory that only its owner may look into, where the system has such.
+///
+/// # Errors
+/// [`io::ErrorKind::AlreadyExists`]; what the system says.
+pub fn create_own_dir(path: &Path) -> io::Result<()> {
+    os::create_own_dir(path)
+}
+
+/// Lets those look into a directory who may look into another. Best effort.
+pub fn allow_dir_like(path: &Path, other: &Path) {
+    let _ = other.metadata().and_then(|found| fs::set_permissions(path, found.permissions()));
+}
+
+/// Makes a new file that those may read who may read another, with the same owner if that can be given.
+///
+/// # Errors
+/// [`io::ErrorKind::AlreadyExists`]; what the system says. There is no new file then.
+pub(crate) fn create_like(path: &Path, other: &File) -> io::Result<File> {
+    let file = os::create_own(path)?;
+    os::give_to_owner_of(other, &file);
+    match os::allow_like(&file, other) {
+        Ok(()) => Ok(file),
+        Err(error) => {
+            let _ = fs::remove_file(path);
+            Err(error)
+        }
+    }
 }
 
 /// Makes the file system promise space for bytes of a file, if it makes promises. Those that

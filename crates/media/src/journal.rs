@@ -9,8 +9,8 @@
 //! The bytes are described in docs/format.md.
 
 use crate::MediumError;
-use crate::data_file::DataFile;
-use crate::files::{leads_to, sync_path};
+use crate::data_file::{DATA_FILE, DataFile};
+use crate::files::{create_like, leads_to, sync_path};
 use crate::group_sync::SyncCall;
 use crate::limits::check_file_size;
 use crate::os;
@@ -29,7 +29,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use twox_hash::XxHash3_64;
 
-/// The file in which small syncs put what they make durable.
+/// The file in which small syncs put what they make durable, beside a data file of the usual name.
 pub const JOURNAL_FILE: &str = "pantile.journal";
 
 const MAGIC: u64 = u64::from_le_bytes(*b"PANJOURN");
@@ -116,8 +116,13 @@ impl Stamp {
     /// stamp was taken, but no second one: the data file is synced after each.
     fn fits(self, data: &File) -> bool {
         let is_next = |found: u64| found == self.sequence || found == self.sequence.wrapping_add(1);
-        [0, SUPERBLOCK_COPY].iter().any(|at| database(data, *at) == Some(self.database))
-            && sequences(data).into_iter().flatten().flatten().any(is_next)
+        let places = sequences(data);
+        // Where the copies differ, the crash came while a record was written, or one copy is damaged: any may be
+        // that in force.
+        let are_whole = places.iter().all(|[one, other]| one.is_some() && one == other);
+        let mut found = places.into_iter().flatten().flatten();
+        let is_near = if are_whole { found.max().is_some_and(is_next) } else { found.any(is_next) };
+        is_near && [0, SUPERBLOCK_COPY].iter().any(|at| database(data, *at) == Some(self.database))
     }
 }
 
@@ -240,12 +245,13 @@ struct Log {
 }
 
 impl Log {
-    /// Makes the file, without records. It and its name are durable.
-    fn create(data: &File, directory: &Path, stamp: Stamp) -> io::Result<Self> {
+    /// Makes the file, without records. It and its name are durable. What is there already is left alone: another
+    /// database may use it.
+    fn create(data: &File, path: PathBuf, directory: &Path, stamp: Stamp) -> io::Result<Self> {
         check_file_size(JOURNAL_BYTES)?;
-        let path = directory.join(JOURNAL_FILE);
-        let buffered = File::options().write(true).create(true).truncate(true).open(&path)?;
-        let filled = Self::fill(data, buffered, path.clone(), stamp);
+        // It has rows, so nobody else may read it.
+        let buffered = create_like(&path, data)?;
+        let filled = Self::fill(buffered, path.clone(), stamp);
         let created = filled.and_then(|log| sync_path(directory).map(|()| log));
         if created.is_err() {
             let _ = fs::remove_file(&path);
@@ -253,10 +259,7 @@ impl Log {
         created
     }
 
-    fn fill(data: &File, buffered: File, path: PathBuf, stamp: Stamp) -> io::Result<Self> {
-        // It has rows, so nobody else may read it.
-        buffered.set_permissions(data.metadata()?.permissions())?;
-        os::give_to_owner_of(data, &buffered);
+    fn fill(buffered: File, path: PathBuf, stamp: Stamp) -> io::Result<Self> {
         // Space that was written before needs no change of the file system's records in a sync.
         os::write_all_at(&buffered, &vec![0; JOURNAL_BYTES as usize], 0)?;
         buffered.sync_all()?;
@@ -471,11 +474,15 @@ impl Journal {
 
     fn create(&self, stamp: Stamp) -> Option<Log> {
         let name = fs::canonicalize(self.place.name()).ok()?;
-        let is_ours = leads_to(&name, self.data.file()).unwrap_or(false);
-        if !is_ours || !self.has_one_name() {
+        let (data, directory) = (self.data.file(), name.parent()?);
+        let is_ours = leads_to(&name, data).unwrap_or(false);
+        // A file that is mounted by itself is elsewhere as well, where the journal would be missing.
+        let device = |found: os::Found| found.identity.0;
+        let is_of_directory = os::look_at(directory).ok().map(device) == os::look(data).ok().map(device);
+        if !is_ours || !is_of_directory || !self.has_one_name() {
             return None;
         }
-        Log::create(self.data.file(), name.parent()?, stamp).ok()
+        Log::create(data, path_beside(&name)?, directory, stamp).ok()
     }
 
     fn has_one_name(&self) -> bool {
@@ -494,6 +501,19 @@ impl Journal {
             let _ = fs::remove_file(&log.path);
         }
     }
+}
+
+/// The name of the journal of a data file, which is not a link. Data files of other names, to which links lead, have
+/// journals of their own: several can be in one directory.
+fn path_beside(data: &Path) -> Option<PathBuf> {
+    let name = data.file_name()?;
+    if name == DATA_FILE {
+        return Some(data.with_file_name(JOURNAL_FILE));
+    }
+    let mut own = name.to_owned();
+    // No such name is that of a data file, nor of its journal.
+    own.push(".pantile-journal");
+    Some(data.with_file_name(own))
 }
 
 /// Writes to a data file of `len` bytes what its journal has, and removes the journal. Returns the file's length.
@@ -564,7 +584,7 @@ impl Found {
     /// [`MediumError::Io`], also if it is damaged.
     pub(crate) fn beside(data: &Path) -> Result<Option<Self>, MediumError> {
         let data = fs::canonicalize(data).map_err(|error| MediumError::at("look at", data, error))?;
-        let path = data.with_file_name(JOURNAL_FILE);
+        let Some(path) = path_beside(&data) else { return Ok(None) };
         let bytes = match fs::read(&path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -585,7 +605,10 @@ impl Found {
             at = record.body.end.next_multiple_of(first.block);
             number += 1;
             if !record.body.is_empty() {
-                found.stamp.get_or_insert(record.stamp);
+                // The stamp changes when the data file is synced, and then records mean nothing any more.
+                if *found.stamp.get_or_insert(record.stamp) != record.stamp {
+                    return Err(found.refused("its records are of two states of a data file"));
+                }
                 found.records.push(record.body);
             }
         }
@@ -629,12 +652,18 @@ impl Found {
         self.writes().map(|(offset, bytes)| offset + bytes.len() as u64).max().unwrap_or(0)
     }
 
-    /// Removes the file. If a power failure brings it back, it has no records.
+    /// Removes the file. If a power failure brings it back, it has no records. Without records it may stay, where its
+    /// directory is not ours to change: then no journal is used.
     fn remove(&self) -> io::Result<()> {
-        let file = File::options().write(true).open(&self.path)?;
-        os::write_all_at(&file, &[0; SECTOR_BYTES], 0)?;
-        file.sync_all()?;
-        fs::remove_file(&self.path)
+        let emptied = File::options().write(true).open(&self.path).and_then(|file| {
+            os::write_all_at(&file, &[0; SECTOR_BYTES], 0)?;
+            file.sync_all()
+        });
+        if self.has_writes() {
+            emptied?;
+        }
+        let _ = fs::remove_file(&self.path);
+        Ok(())
     }
 
     /// Writes it to a copy of the data file, which may have to become longer.

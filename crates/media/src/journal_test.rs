@@ -285,6 +285,66 @@ fn a_journal_of_another_state_is_refused() {
     assert!(refusal(other.put().path()).contains("another state"));
 }
 
+/// The data file was used without its journal, and has come back to it.
+#[test]
+fn a_journal_beside_data_of_a_later_life_is_refused() {
+    let (work, _) = at_work();
+    let files = Files::of(work.place.path());
+    let place = Files { journal: Vec::new(), ..files.clone() }.put();
+    let medium = open(place.path(), || ());
+    for sequence in [work.sequence + 1, work.sequence + 2] {
+        let at = STATE_RECORDS[sequence as usize % 2];
+        for at in [at, at + STATE_COPY_BYTES] {
+            medium.put(at, &sequence.to_le_bytes()).expect("write");
+        }
+    }
+    medium.sync_all().expect("sync");
+    drop(medium);
+    fs::write(place.path().join(JOURNAL_FILE), &files.journal).expect("written");
+    assert!(refusal(place.path()).contains("another state of the data file"));
+}
+
+#[test]
+fn a_file_in_the_place_of_the_journal_is_left_alone() {
+    let mut work = Work::new();
+    let (journal, random) = (work.place.path().join(JOURNAL_FILE), &mut Random::new(6, 6));
+    fs::write(&journal, b"another's").expect("written");
+    for n in 0..2 * u64::from(WISHES) {
+        work.put(HEAD_BYTES + 100 * n, b"more");
+        work.sync(random, 0, false);
+    }
+    assert_eq!(work.medium.stats().bytes_journaled, 0);
+    drop(work.medium);
+    assert_eq!(fs::read(journal).expect("it is there"), b"another's");
+}
+
+#[test]
+fn data_files_of_one_directory_have_journals_of_their_own() {
+    let (directory, data) = (tempfile::tempdir().expect("directory"), at_work().0.fenced);
+    let links = ["a", "b"].map(|name| {
+        let (file, place) = (directory.path().join(name), tempfile::tempdir().expect("directory"));
+        fs::write(&file, &data).expect("written");
+        std::os::unix::fs::symlink(file, place.path().join(DATA_FILE)).expect("a link");
+        place
+    });
+    let media = links.each_ref().map(|place| open(place.path(), || ()));
+    for n in 0..2 * u64::from(WISHES) {
+        for medium in &media {
+            medium.put(HEAD_BYTES + 100 * n, b"more").expect("write");
+            medium.fence().expect("fence");
+        }
+    }
+    assert!(media.iter().all(|medium| medium.stats().bytes_journaled > 0));
+    drop(media);
+    let journals = ["a.pantile-journal", "b.pantile-journal"].map(|name| directory.path().join(name));
+    for name in &journals {
+        assert!(name.exists(), "{name:?}");
+    }
+    // The next opening finds its own.
+    links.iter().for_each(|place| drop(open(place.path(), || ())));
+    assert!(journals.iter().all(|name| !name.exists()));
+}
+
 #[test]
 fn a_damaged_journal_is_refused() {
     let (work, _) = at_work();

@@ -53,9 +53,9 @@ mod view;
 mod zeros;
 
 pub use beside::{Beside, BesideFile, IMAGE_FILE};
-pub use data_file::DataFile;
+pub use data_file::{DATA_FILE, DataFile};
 pub use dax::{DaxMedium, DaxOptions};
-pub use directory::{Create, DATA_FILE, DirectoryOptions, user_of};
+pub use directory::{Create, DirectoryOptions, user_of};
 pub use dram::DramMedium;
 pub use error::{FullReason, MediumError, NoDax, User};
 pub use file::{Durability, FileMedium, FileOptions};
@@ -68,6 +68,8 @@ pub use medium::{
 pub use memory::available_memory;
 pub use nodes::Nodes;
 pub use os::Identity;
+#[cfg(target_os = "linux")]
+pub use os::peer_of;
 pub use stats::MediumStats;
 pub use view::{ReaderFile, ViewMedium};
 

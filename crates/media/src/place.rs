@@ -52,6 +52,11 @@ impl Place {
         }
     }
 
+    /// The data file.
+    pub(crate) fn data(&self) -> &File {
+        self.data.file()
+    }
+
     /// The data file's name, which does not depend on the current directory.
     pub(crate) fn name(&self) -> &Path {
         &self.name

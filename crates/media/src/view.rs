@@ -5,8 +5,7 @@
 
 use crate::beside::{BesideFile, open_files};
 use crate::contents::Contents;
-use crate::data_file::DataFile;
-use crate::directory::DATA_FILE;
+use crate::data_file::{DATA_FILE, DataFile};
 use crate::journal;
 use crate::lock::{Lock, Sharing};
 use crate::map::{Map, MapOptions, Protection, round_up};
@@ -71,6 +70,12 @@ impl ReaderFile {
     pub fn identity(&self) -> Result<Identity, MediumError> {
         let found = os::look(&self.data).map(|found| found.identity);
         found.map_err(|error| MediumError::at("look at", &self.directory, error))
+    }
+
+    /// Whether a process of this user that answers for the one that has the file open may be believed: anybody can
+    /// listen in its place, and what is read must not be changed meanwhile.
+    pub fn is_served_by(&self, (process, user): (u32, u32)) -> bool {
+        os::is_trusted(user, &self.data) || os::holder_of(&self.data) == Some(process)
     }
 
     /// Locks the database against openers, until the view is told to

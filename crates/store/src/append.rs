@@ -401,7 +401,11 @@ impl Store {
         if let Some(reuse) = &self.options.reuse {
             reuse.give_back(&mut slots.into_iter());
         }
+        let chunks: Vec<_> = carved.iter().map(|id| self.block(*id).0).collect();
         self.give_carved(carved, None);
+        // Nothing may be left in them.
+        let mut allocator = self.allocator.lock();
+        chunks.iter().for_each(|chunk| self.note_empty(&mut allocator, chunk, now));
     }
 
     /// Makes blocks available that an append has carved and not opened, at once

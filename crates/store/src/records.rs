@@ -84,11 +84,15 @@ impl Store {
     }
 
     /// Takes over the blocks of records that the scan has found: those that the
-    /// record in force does not need are for the next one.
+    /// record in force does not name are for both places alike. Its own is written to
+    /// once the next one, at the other place, is in force.
     pub(crate) fn keep_record_blocks(&self, found: Vec<BlockId>) {
         let in_force = self.state.lock().place();
         let mut blocks = self.record_blocks.lock();
-        let others: Vec<_> = found.into_iter().filter(|id| !blocks[in_force].contains(id)).collect();
+        let mut others: Vec<_> = found.into_iter().filter(|id| !blocks[in_force].contains(id)).collect();
+        while others.len() > blocks[in_force].len() {
+            blocks[in_force].extend(others.pop());
+        }
         blocks[1 - in_force] = others;
     }
 }

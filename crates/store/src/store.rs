@@ -720,8 +720,7 @@ pub(crate) fn is_blank(medium: &dyn Medium) -> bool {
 
 /// Refuses to create a store where there was one: an index image is written long after a creation.
 fn refuse_emptied(medium: &dyn Medium) -> Result<(), StoreError> {
-    let images = medium.facts().beside.as_ref().map(|beside| beside.open());
-    match images.is_some_and(|images| images.iter().any(Option::is_some)) {
+    match medium.facts().beside.as_ref().is_some_and(|beside| beside.is_any()) {
         true => Err(StoreError::Damaged {
             place: "offset 0".into(),
             detail: format!(

@@ -264,21 +264,31 @@ impl Stream {
 fn add_lane(all: &mut Vec<Lane>, lanes: &mut Lanes, (table, stride, life): (TableId, u32, Life)) -> usize {
     let later = Life::LATER.iter().find_map(|&life| lanes[life as usize]);
     let shared = later.filter(|&lane| life != Life::Unknown && !all[lane as usize].is_large);
-    let lane = shared.unwrap_or_else(|| {
-        all.push(Lane::new((table, stride, life), later.is_some()));
-        all.len() as u32 - 1
-    });
+    // One that a class has left behind when it became small is taken again.
+    let is_free = |n: u32| all[n as usize].class() == class_key(table, stride) && !lanes.contains(&Some(n));
+    let left = || (0..all.len() as u32).find(|&n| is_free(n));
+    let lane = match shared.or_else(|| later.and_then(|_| left())) {
+        Some(lane) => lane,
+        None => {
+            all.push(Lane::new(table, stride, life));
+            all.len() as u32 - 1
+        }
+    };
+    if shared.is_none() {
+        let lane = &mut all[lane as usize];
+        (lane.life, lane.is_large) = (life, later.is_some());
+    }
     lanes[life as usize] = Some(lane);
     lane as usize
 }
 
 impl Lane {
-    fn new((table, stride, life): (TableId, u32, Life), is_large: bool) -> Self {
+    fn new(table: TableId, stride: u32, life: Life) -> Self {
         Self {
             table,
             stride,
             life,
-            is_large,
+            is_large: false,
             open: None,
             spare: Vec::new(),
             wanted: 0,
@@ -334,6 +344,11 @@ mod tests {
         stream.lanes[long].is_large = false;
         stream.divide(long);
         assert_eq!(lanes(&mut stream), [long, long, long, first], "it has become small");
+        let made = stream.lanes.len();
+        stream.lanes[long].is_large = true;
+        stream.divide(long);
+        let [_, middle, other, _] = lanes(&mut stream);
+        assert!(middle != other && stream.lanes.len() == made, "lanes that are there are used again");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
 
 /// Locks one byte of a file, beside others that do so. Returns whether there are
@@ -40,6 +40,22 @@ fn control(file: &File, command: libc::c_int, lock: &mut libc::flock) -> io::Res
     match unsafe { libc::fcntl(file.as_raw_fd(), command, &raw mut *lock) } {
         -1 => Err(io::Error::last_os_error()),
         _ => Ok(()),
+    }
+}
+
+/// The process at the other end of a connection, and its user.
+///
+/// # Errors
+/// What the system says.
+pub fn peer_of(socket: BorrowedFd<'_>) -> io::Result<(u32, u32)> {
+    let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    let (to, mut len) = ((&raw mut peer).cast(), size_of::<libc::ucred>() as libc::socklen_t);
+    // SAFETY: the descriptor is open, and the system writes no more than there is room for.
+    match unsafe {
+        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_PEERCRED, to, &raw mut len)
+    } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok((peer.pid as u32, peer.uid)),
     }
 }
 

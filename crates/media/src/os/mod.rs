@@ -22,6 +22,8 @@ mod windows_map;
 
 #[cfg(unix)]
 pub(crate) use crate::bus_error::{Watch, watch};
+#[cfg(target_os = "linux")]
+pub use linux_locks::peer_of;
 #[cfg(target_os = "macos")]
 pub(crate) use macos::*;
 #[cfg(not(target_os = "linux"))]

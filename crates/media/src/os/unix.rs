@@ -2,10 +2,10 @@
 
 use super::{Found, Identity, Limit, Protection, free_of, sharing};
 use std::ffi::{OsStr, c_void};
-use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
+use std::fs::{self, File, Metadata, OpenOptions, Permissions, TryLockError};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::ptr;
 use std::sync::Once;
@@ -165,6 +165,39 @@ pub(crate) fn open_data(path: &Path, is_new: bool) -> io::Result<File> {
 /// Makes a data file shorter that is mapped no further than that.
 pub(crate) fn cut(file: &File, len: u64) -> io::Result<()> {
     file.set_len(len)
+}
+
+/// Whether a user could be trusted with a file before it was asked for anything: the superuser, the one of this process,
+/// and the owner of the file.
+pub(crate) fn is_trusted(user: u32, file: &File) -> bool {
+    // SAFETY: the call only returns a number.
+    let own = unsafe { libc::geteuid() };
+    user == 0 || user == own || file.metadata().is_ok_and(|found| found.uid() == user)
+}
+
+/// Makes a directory that only its owner may look into.
+pub(crate) fn create_own_dir(path: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().mode(0o700).create(path)
+}
+
+/// Gives a copy the rights of what it is copied from, and its owner those to read and write it. If it cannot have the
+/// same group, its group has the rights of all others.
+pub(crate) fn allow_like(copy: &File, from: &File) -> io::Result<()> {
+    let found = from.metadata()?;
+    let _ = std::os::unix::fs::fchown(copy, None, Some(found.gid()));
+    let mut mode = found.mode() & 0o777 | 0o600;
+    if copy.metadata()?.gid() != found.gid() {
+        mode &= !0o070 | (mode & 0o007) << 3;
+    }
+    copy.set_permissions(Permissions::from_mode(mode))
+}
+
+/// Makes a new file that only its owner may read.
+///
+/// # Errors
+/// [`io::ErrorKind::AlreadyExists`]; what the system says.
+pub(crate) fn create_own(path: &Path) -> io::Result<File> {
+    File::options().write(true).create_new(true).mode(0o600).open(path)
 }
 
 /// Gives a file to the owner and the group of another. Best effort: not everybody may.

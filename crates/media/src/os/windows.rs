@@ -150,6 +150,29 @@ pub(crate) fn cut(file: &File, len: u64) -> io::Result<()> {
     }
 }
 
+/// Whether a user could be trusted with a file: there are no connections that would have to be.
+pub(crate) fn is_trusted(_user: u32, _file: &File) -> bool {
+    false
+}
+
+/// Makes a directory.
+pub(crate) fn create_own_dir(path: &Path) -> io::Result<()> {
+    std::fs::create_dir(path)
+}
+
+/// Gives a copy the rights of what it is copied from: here it has those of its directory.
+pub(crate) fn allow_like(_copy: &File, _from: &File) -> io::Result<()> {
+    Ok(())
+}
+
+/// Makes a new file, which those may read who may read the directory.
+///
+/// # Errors
+/// [`io::ErrorKind::AlreadyExists`]; what the system says.
+pub(crate) fn create_own(path: &Path) -> io::Result<File> {
+    File::options().write(true).create_new(true).open(path)
+}
+
 /// Gives a file to the owner of another: not here, where files have those of their directory.
 pub(crate) fn give_to_owner_of(_from: &File, _to: &File) {}
 

@@ -26,7 +26,8 @@ pub(super) fn open(path: &Path, options: Options) -> Result<Arc<Core>> {
         // The mark comes first: a process that opens the database now finds it, and
         // one that has it open answers.
         let number = file.identity().map_err(from_medium)?;
-        let connected = file.mark().map(|mark| Connection::open(number, mark));
+        let connected =
+            file.mark().map(|mark| Connection::open(number, mark, |peer| file.is_served_by(peer)));
         if let Some(Ok((connection, beside))) = connected {
             let reading = Reading { beside: Some(beside), connection: Some(Mutex::new(connection)) };
             return open_view(path, file, options, reading);

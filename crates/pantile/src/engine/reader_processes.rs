@@ -118,6 +118,11 @@ fn bind(file: Identity, shared: &Mutex<Connections>) -> Option<Listener> {
             Err(_) => drop(connections),
         }
         tries += 1;
+        if tries == SOON {
+            tracing::warn!(
+                "another process has the address at which readers ask; until it ends, none is served"
+            );
+        }
         thread::sleep(if tries < SOON { PAUSE } else { PAUSE * 10 });
     }
 }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use pantile_store::Store;
+use pantile_store::{Store, StoreError};
 
 /// A process that this one has admitted.
 pub(crate) struct Admitted {
@@ -21,11 +21,13 @@ pub(crate) struct Earlier {
 
 impl Earlier {
     /// Holds everything for them. Recovery has changed nothing yet.
-    pub fn hold(store: &Store) -> Option<Self> {
-        let file = store.medium().facts().file.as_ref()?;
-        // A file system without such locks has no readers.
-        let marks = file.readers().unwrap_or_default();
-        (!marks.is_empty()).then(|| Self { marks, hold: store.holds().begin() })
+    ///
+    /// # Errors
+    /// [`StoreError::Medium`] if it is not known whether there are any.
+    pub fn hold(store: &Store) -> Result<Option<Self>, StoreError> {
+        let Some(file) = &store.medium().facts().file else { return Ok(None) };
+        let marks = file.readers()?;
+        Ok((!marks.is_empty()).then(|| Self { marks, hold: store.holds().begin() }))
     }
 
     /// Goes on holding for a process whose connection has ended.

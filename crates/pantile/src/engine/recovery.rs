@@ -83,7 +83,7 @@ impl Scanned {
             }
             is_taken
         };
-        let earlier = if options.is_read_only() { None } else { Earlier::hold(&store) };
+        let earlier = if options.is_read_only() { None } else { Earlier::hold(&store)? };
         let summary = match options.beside() {
             Some(beside) => store.scan_beside(&scan, beside)?,
             None => store.recover_from(&scan, image.as_deref(), take)?,

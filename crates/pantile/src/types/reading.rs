@@ -9,7 +9,7 @@ use pantile_base::sync::Mutex;
 use pantile_media::Identity;
 use pantile_store::{Beside, BlockRef};
 
-use crate::types::channel::{Stream, connect};
+use crate::types::channel::{Stream, connect, peer_of};
 
 /// How a database is open that is only read.
 #[derive(Debug)]
@@ -62,9 +62,17 @@ pub(crate) struct Connection(Stream);
 
 impl Connection {
     /// Connects to the process that has the data file open, and asks what may be
-    /// read. Its blocks are held as long as this is open.
-    pub fn open(file: Identity, mark: u64) -> io::Result<(Self, Beside)> {
+    /// read. Its blocks are held as long as this is open. `trusts` says whether to believe what
+    /// a process of a user answers.
+    pub fn open(
+        file: Identity,
+        mark: u64,
+        trusts: impl FnOnce((u32, u32)) -> bool,
+    ) -> io::Result<(Self, Beside)> {
         let mut stream = connect(file)?;
+        if !trusts(peer_of(&stream)?) {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.write_all(&mark.to_le_bytes())?;
         stream.write_all(&std::process::id().to_le_bytes())?;

@@ -316,14 +316,14 @@ impl<'c> Copy<'c> {
     /// Shows the progress, and waits as long as the rate demands.
     fn go_on(&mut self) -> Result<()> {
         self.unreported = 0;
-        if let ControlFlow::Break(()) = self.options.report(self.done) {
-            return Err(Error::Cancelled);
-        }
         let clock = self.db.core.registry.clock();
         let due = self.options.bytes_per_second.map_or(Duration::ZERO, |rate| {
             self.began + Duration::from_secs_f64(self.written as f64 / rate as f64)
         });
         loop {
+            if let ControlFlow::Break(()) = self.options.report(self.done) {
+                return Err(Error::Cancelled);
+            }
             self.check_open()?;
             let left = due.saturating_sub(clock.elapsed());
             if left.is_zero() {

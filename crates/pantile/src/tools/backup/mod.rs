@@ -14,6 +14,7 @@ use std::time::Duration;
 use pantile_base::Timestamp;
 use pantile_base::sync::Instant;
 use pantile_cc::Registry;
+use pantile_media::DATA_FILE;
 
 use crate::api::database::Database;
 use crate::transactions::transaction::Transaction;
@@ -116,7 +117,11 @@ impl Database {
         let mut target = Target::claim(dir, Part::OfBackup)?;
         let made = self.back_up(dir, &mut target, options)?;
         if let Some(increment) = made.increment {
-            increment.write(target.part(), made.timestamp)?;
+            let written = increment.write(target.part(), made.timestamp);
+            if let Err(Error::StorageFull { .. }) = written {
+                target.keep(false);
+            }
+            written?;
         }
         let data = target.complete(options.since.is_some())?;
         let file_bytes = data.metadata().map_err(io_error("look at", &data))?.len();
@@ -150,6 +155,10 @@ impl Database {
             }
             let (store, earlier) = copy::open_part(target.part(), lineage, &mut held)?;
             let goes_on = earlier == Earlier::Some;
+            if let Some(source) = &self.core.store.medium().facts().mapped {
+                // Nobody may read the backup who may not read the database.
+                source.allow_copy(&target.part().join(DATA_FILE));
+            }
             let (txn, is_current) = self.begin_backup(options.wait, held.highest)?;
             if let Err(cancelled) = options.report_moment(is_current) {
                 target.keep(goes_on);

@@ -224,7 +224,7 @@ pub struct BackupReport {
 pub struct RestoreReport {
     /// Tables restored.
     pub tables: u64,
-    /// Rows restored, those of the engine's own tables included.
+    /// Rows restored.
     pub rows: u64,
     /// Bytes of the file.
     pub file_bytes: u64,

@@ -6,7 +6,7 @@ use std::path::Path;
 use pantile_base::limits::HEAD_BYTES;
 use pantile_base::sync::Instant;
 use pantile_base::{TableId, Timestamp};
-use pantile_media::files::{promise, read_exact_at, write_all_at};
+use pantile_media::files::{allow_like, create_own, promise, read_exact_at, write_all_at};
 use pantile_media::{DATA_FILE, ViewMedium, check_file_size};
 use pantile_store::{ContentFlags, Found, NewContent, Store, StoreError, Urgency, begin_history};
 
@@ -57,7 +57,7 @@ const _: () = assert!(PIECE as u64 >= HEAD_BYTES);
 /// # db.run(|txn| txn.insert(&pets, &[1u32.into()]))?;
 /// db.backup_to(&backup, &BackupOptions::new())?;
 /// let report: RestoreReport = restore(&backup, &shop, &CheckOptions::new())?;
-/// assert_eq!((report.tables, report.rows), (1, 2), "the row, and that of the table's definition");
+/// assert_eq!((report.tables, report.rows), (1, 1));
 /// let shop = Database::open(&shop)?;
 /// # assert_eq!(shop.tables(), ["pets"]);
 /// # Ok::<(), pantile::Error>(())
@@ -97,7 +97,9 @@ fn copy(backup: &Path, view: &ViewMedium, part: &Path) -> Result<()> {
     let (from, to) = (backup.join(DATA_FILE), part.join(DATA_FILE));
     let (reading, writing) = (io_error("read", &from), io_error("write", &to));
     let source = File::open(&from).map_err(&reading)?;
-    let copy = File::create_new(&to).map_err(&writing)?;
+    // Nobody may read the database who may not read the backup.
+    let copy = create_own(&to).map_err(&writing)?;
+    allow_like(&copy, &source);
     let len = source.metadata().map_err(&reading)?.len();
     // Zeros are not copied, and are to be written to later.
     let made = check_file_size(len).and_then(|()| copy.set_len(len)).and_then(|()| promise(&copy, 0, len));

@@ -4,7 +4,9 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use pantile_media::files::{is_lock_of_directory, lock_directory, rename_new, sync_path};
+use pantile_media::files::{
+    allow_dir_like, create_own_dir, is_lock_of_directory, leads_to, lock_directory, rename_new, sync_path,
+};
 use pantile_media::{DATA_FILE, Explained};
 
 use crate::api::incomplete::{INCOMPLETE, INCREMENT, RESTORING};
@@ -12,6 +14,9 @@ use crate::types::error::{Error, Result};
 
 /// What a fresh file system may have in its topmost directory.
 const NOT_OURS: &str = "lost+found";
+
+/// How often a directory that has just gone is made and locked again.
+const TRIES: usize = 100;
 
 /// What a directory is filled with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,8 +52,19 @@ impl Target {
         if directory.as_os_str().is_empty() {
             return Err(Error::InvalidOption("the path of the directory is empty".into()));
         }
-        let made = make(directory)?;
-        match lock(directory) {
+        let (mut made, mut locked) = (make(directory)?, lock(directory));
+        for _ in 0..TRIES {
+            // Another call that failed may have removed the directory before this one had locked it.
+            let is_there = match &locked {
+                Ok(lock) => !is_gone(directory, lock),
+                Err(_) => directory.symlink_metadata().is_ok(),
+            };
+            if is_there {
+                break;
+            }
+            (made, locked) = (make(directory)?, lock(directory));
+        }
+        match locked {
             Ok(lock) => {
                 let (ours, other) = match kind {
                     Part::OfBackup => (INCOMPLETE, RESTORING),
@@ -58,6 +74,8 @@ impl Target {
                 let mut target = Self { directory, part, lock, made, stays: true };
                 target.prepare(kind, other).map(|()| target)
             }
+            // Another call has it, and is about to fill it.
+            Err(error @ Error::AlreadyOpen { .. }) => Err(error),
             Err(error) => {
                 remove_empty(&made);
                 Err(error)
@@ -88,7 +106,8 @@ impl Target {
         if ours {
             fs::remove_dir_all(&self.part).map_err(io_error("remove", &self.part))?;
         }
-        fs::create_dir(&self.part).map_err(io_error("create", &self.part))?;
+        // Nobody else may read what is on its way.
+        create_own_dir(&self.part).map_err(io_error("create", &self.part))?;
         sync(&self.directory)
     }
 
@@ -120,6 +139,7 @@ impl Target {
             false => (&data, self.directory.join(DATA_FILE)),
         };
         if is_incremental {
+            allow_dir_like(&self.part, &self.directory);
             sync(&self.part)?;
         }
         // A database may have been made there meanwhile.
@@ -175,6 +195,11 @@ fn remove_empty(made: &[PathBuf]) {
     for directory in made.iter().rev() {
         let _ = fs::remove_dir(directory);
     }
+}
+
+/// Whether what was locked is a directory that has this name no more.
+fn is_gone(directory: &Path, lock: &File) -> bool {
+    lock.metadata().is_ok_and(|found| found.is_dir()) && !leads_to(directory, lock).unwrap_or(false)
 }
 
 fn lock(directory: &Path) -> Result<File> {

@@ -2,7 +2,7 @@
 //! with the process.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::SocketAddr;
 pub(crate) use std::os::unix::net::{UnixListener as Listener, UnixStream as Stream};
@@ -22,6 +22,11 @@ pub(crate) fn connect(file: Identity) -> io::Result<Stream> {
 /// Listens for this data file.
 pub(crate) fn listen(file: Identity) -> io::Result<Listener> {
     Listener::bind_addr(&address(file)?)
+}
+
+/// The process at the other end, and its user.
+pub(crate) fn peer_of(stream: &Stream) -> io::Result<(u32, u32)> {
+    pantile_media::peer_of(stream.as_fd())
 }
 
 /// The socket that listens. Shutting it down takes no new descriptor, and wakes

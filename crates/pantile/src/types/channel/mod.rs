@@ -6,6 +6,6 @@ mod linux;
 mod none;
 
 #[cfg(target_os = "linux")]
-pub(crate) use linux::{Listener, Stream, connect, listen, socket_of};
+pub(crate) use linux::{Listener, Stream, connect, listen, peer_of, socket_of};
 #[cfg(not(target_os = "linux"))]
-pub(crate) use none::{Listener, Stream, connect, listen, socket_of};
+pub(crate) use none::{Listener, Stream, connect, listen, peer_of, socket_of};
