@@ -775,6 +775,12 @@ int pantile_drop_table(struct pantile_db *db, const char *name);
 // `PANTILE_DURABILITY_NONE`.
 int pantile_sync(struct pantile_db *db);
 
+// Whether the database shows every commit that was acknowledged when it was opened. That is false only after
+// `pantile_open_read_only` beside another process, if commits were made there while another transaction went on writing.
+// To see them, open the database again when that transaction has ended.
+int pantile_is_current(struct pantile_db *db,
+                       bool *out);
+
 // The names of all tables, in order. Freed by `pantile_names_free`.
 int pantile_table_names(struct pantile_db *db, struct pantile_names **out);
 
@@ -833,8 +839,11 @@ void pantile_index_free(struct pantile_index *index);
 // Drops an index.
 int pantile_drop_index(struct pantile_db *db, const struct pantile_table *table, const char *name);
 
-// Gives all space back that can be given back, beside transactions that go on. Takes as long as copying the data.
-int pantile_compact(struct pantile_db *db);
+// Gives all space back that can be given back, beside transactions that go on. Takes as long as copying the data. `stop`
+// is asked now and then, and the call fails with `PANTILE_CANCELLED` when it returns true; it may be NULL.
+int pantile_compact(struct pantile_db *db,
+                    pantile_stop stop,
+                    void *context);
 
 // What a database has done and takes.
 int pantile_statistics(struct pantile_db *db, struct pantile_stats *out);

@@ -207,6 +207,17 @@ pub extern "C" fn pantile_sync(db: *mut pantile_db) -> c_int {
     })
 }
 
+/// Whether the database shows every commit that was acknowledged when it was opened. That is false only after
+/// `pantile_open_read_only` beside another process, if commits were made there while another transaction went on writing.
+/// To see them, open the database again when that transaction has ended.
+#[unsafe(no_mangle)]
+pub extern "C" fn pantile_is_current(db: *mut pantile_db, out: *mut bool) -> c_int {
+    call(|| {
+        Out::new(out)?.set(lent(db, "the database")?.db.is_current());
+        Ok(PANTILE_OK)
+    })
+}
+
 /// The names of all tables, in order. Freed by `pantile_names_free`.
 #[unsafe(no_mangle)]
 pub extern "C" fn pantile_table_names(db: *mut pantile_db, out: *mut *mut pantile_names) -> c_int {
@@ -373,11 +384,25 @@ pub extern "C" fn pantile_drop_index(
     })
 }
 
-/// Gives all space back that can be given back, beside transactions that go on. Takes as long as copying the data.
+/// Gives all space back that can be given back, beside transactions that go on. Takes as long as copying the data. `stop`
+/// is asked now and then, and the call fails with `PANTILE_CANCELLED` when it returns true; it may be NULL.
 #[unsafe(no_mangle)]
-pub extern "C" fn pantile_compact(db: *mut pantile_db) -> c_int {
+pub extern "C" fn pantile_compact(db: *mut pantile_db, stop: pantile_stop, context: *mut c_void) -> c_int {
     call(|| {
-        lent(db, "the database")?.db.compact()?;
+        // SAFETY: the caller has handed over a function and what it takes.
+        let go_on = || unsafe { go_on(stop, context) };
+        // Where there is little to do, it may not be asked on the way.
+        let mut is_stopped = go_on().is_break();
+        if !is_stopped {
+            lent(db, "the database")?.db.compact_with(|_| {
+                let flow = go_on();
+                is_stopped = flow.is_break();
+                flow
+            })?;
+        }
+        if is_stopped {
+            return Err(Error::Cancelled.into());
+        }
         Ok(PANTILE_OK)
     })
 }

@@ -2,8 +2,8 @@
 //!
 //! It is a library that stores tables of typed rows, with primary keys and secondary indexes, in a directory.
 //! Transactions are serializable by default, and a commit is durable when it returns. Every change creates a new
-//! version of a row, so long readers see one consistent state while others write. There is no log: each row is
-//! written once.
+//! version of a row, so long readers see one consistent state while others write. There is no log that rows are merged
+//! from later; on files, a short journal makes small commits cheap.
 //!
 //! ```
 //! use pantile::{Database, IndexDef, Range, TableDef, Type};

@@ -286,6 +286,11 @@ static int fails_twice(pantile_txn *txn, void *context) {
     return code;
 }
 
+static bool stops(void *context) {
+    (void) context;
+    return true;
+}
+
 int main(int argc, char **argv) {
     EXPECT(argc == 2 && strlen(pantile_version()) >= 5);
     pantile_options *options = pantile_options_new();
@@ -309,6 +314,9 @@ int main(int argc, char **argv) {
 
     pantile_table *table = numbers(db);
     OK(pantile_open_read_only(argv[1], NULL, &other));
+    bool is_current = false;
+    OK(pantile_is_current(other, &is_current));
+    EXPECT(is_current);
     FAILS(PANTILE_READ_ONLY, pantile_drop_table(other, "numbers"));
     OK(pantile_close(other));
     struct work work = {db, table, 0};
@@ -331,7 +339,8 @@ int main(int argc, char **argv) {
     misuse(db, table);
     in_flight(db, table);
     statements(db, table);
-    OK(pantile_compact(db));
+    FAILS(PANTILE_CANCELLED, pantile_compact(db, stops, NULL));
+    OK(pantile_compact(db, NULL, NULL));
     pantile_stats stats;
     OK(pantile_statistics(db, &stats));
     /* The catalog has a row for the table. */

@@ -3,9 +3,10 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use pantile_base::control::{Control, is_removed};
-use pantile_base::sync::{Condvar, Mutex};
+use pantile_base::sync::{Condvar, Instant, Mutex, thread};
 use pantile_base::{TableId, Timestamp};
 
 use crate::engine::core::Core;
@@ -17,6 +18,15 @@ use crate::transactions::transaction::Transaction;
 use crate::types::error::{Error, Result};
 use crate::types::isolation::Isolation;
 use crate::types::transaction_options::TransactionOptions;
+
+/// For how long a change of a definition holds back those that are to be prepared, at a time.
+const MOST_HELD_BACK: Duration = Duration::from_millis(100);
+
+/// Between two such times.
+const BETWEEN: Duration = Duration::from_millis(10);
+
+/// For how long it waits for those that are prepared already.
+const MOST_WAITED: Duration = Duration::from_secs(10);
 
 pub(super) fn late() -> TransactionOptions {
     TransactionOptions::new().isolation(Isolation::ReadCommitted)
@@ -42,6 +52,16 @@ pub(super) struct State {
     changing: Vec<TableId>,
     /// The database is being closed.
     pub is_closing: bool,
+}
+
+impl State {
+    /// A transaction that has changed rows of a table: one that waits for its decision, if there is any.
+    fn of_table(&self, table: TableId) -> Option<(&Vec<u8>, &Entry)> {
+        let is_of =
+            |entry: &Entry| entry.tables.contains(&table) && !is_removed(Control::PreparedDefinitions);
+        let of = || self.by_name.iter().filter(|(_, entry)| is_of(entry));
+        of().find(|(_, entry)| entry.waits.is_some()).or_else(|| of().next())
+    }
 }
 
 pub(super) struct Entry {
@@ -87,14 +107,51 @@ impl AllPrepared {
     /// # Errors
     /// [`Error::PreparedChanges`].
     pub fn change(&self, table: &TableInner) -> Result<Changing<'_>> {
-        let mut state = self.state.lock();
-        let is_of =
-            |entry: &Entry| entry.tables.contains(&table.id) && !is_removed(Control::PreparedDefinitions);
-        if let Some((name, _)) = state.by_name.iter().find(|(_, entry)| is_of(entry)) {
-            return Err(Error::PreparedChanges { table: table.name(), name: text(name) });
+        let changing = self.hold_back(table);
+        let name = self.state.lock().of_table(table.id).map(|(name, _)| text(name));
+        name.map_or(Ok(changing), |name| Err(Error::PreparedChanges { table: table.name(), name }))
+    }
+
+    /// The same beside transactions that are prepared and committed all the time: waits until those that somebody has
+    /// in hand are decided. Meanwhile others are held back from being prepared, but never for long: one that is prepared
+    /// may wait for one of these, as on a replica, which commits in the order of its source. `goes_on` is asked in
+    /// between.
+    ///
+    /// # Errors
+    /// [`Error::PreparedChanges`] if one waits for its decision, or takes too long; those of `goes_on`.
+    pub fn change_when_decided(
+        &self,
+        table: &TableInner,
+        goes_on: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<Changing<'_>> {
+        let last = Instant::now() + MOST_WAITED;
+        loop {
+            let changing = self.hold_back(table);
+            let until = Instant::now() + MOST_HELD_BACK;
+            let mut state = self.state.lock();
+            while let Some((name, entry)) = state.of_table(table.id) {
+                if entry.waits.is_some() || Instant::now() >= last {
+                    return Err(Error::PreparedChanges { table: table.name(), name: text(name) });
+                }
+                if self.changed.wait_until(&mut state, until).timed_out() {
+                    break;
+                }
+            }
+            if state.of_table(table.id).is_none() {
+                return Ok(changing);
+            }
+            drop(state);
+            drop(changing);
+            goes_on()?;
+            // Those that were held back go on.
+            thread::sleep(BETWEEN);
         }
-        state.changing.push(table.id);
-        Ok(Changing { all: self, table: table.id })
+    }
+
+    /// Keeps transactions that have changed rows of the table from being prepared.
+    fn hold_back(&self, table: &TableInner) -> Changing<'_> {
+        self.state.lock().changing.push(table.id);
+        Changing { all: self, table: table.id }
     }
 
     /// Takes a name for a transaction that has changed these tables, and waits for those
@@ -113,6 +170,7 @@ impl AllPrepared {
 
     pub(super) fn leave(&self, name: &[u8]) {
         self.state.lock().by_name.remove(name);
+        self.changed.notify_all();
     }
 
     /// Keeps a transaction until somebody takes it.
@@ -121,6 +179,7 @@ impl AllPrepared {
         if let Some(entry) = self.state.lock().by_name.get_mut(name) {
             (entry.record, entry.waits, entry.broken) = (record, Some(txn), broken);
         }
+        self.changed.notify_all();
     }
 
     /// Lets go of those that wait, if no other transaction is open. Their records
@@ -264,7 +323,7 @@ impl PreparedTransaction {
     }
 }
 
-fn place(name: &[u8]) -> String {
+pub(super) fn place(name: &[u8]) -> String {
     format!("the prepared transaction \"{}\"", text(name))
 }
 
@@ -272,5 +331,6 @@ fn place(name: &[u8]) -> String {
 pub(super) fn forget(core: Seat, table: &Table, name: &[u8], parts: usize) -> Result<()> {
     let mut txn = Transaction::begin_within(core, late())?;
     txn.delete_record(table, name, parts)?;
+    txn.delete_mark(table, name)?;
     txn.commit().map(drop)
 }

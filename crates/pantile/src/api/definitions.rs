@@ -259,8 +259,9 @@ impl Database {
     /// [`Error::IndexExists`], [`Error::InvalidDefinition`], [`Error::UnknownColumn`];
     /// [`Error::DuplicateKey`] if the index is to be unique and two rows have the same key;
     /// [`Error::Timeout`] if another transaction took very long to commit;
-    /// [`Error::PreparedChanges`]; [`Error::Closed`] also if closing begins meanwhile; errors of the
-    /// commit. If the call fails, there is no index. After [`Error::MediumFailed`], the next opening
+    /// [`Error::PreparedChanges`] if a prepared transaction that has changed rows of the table waits for
+    /// its decision, or somebody has one in hand for ten seconds; [`Error::Closed`] also if closing begins
+    /// meanwhile; errors of the commit. If the call fails, there is no index. After [`Error::MediumFailed`], the next opening
     /// shows whether there is.
     pub fn create_index(&self, table: &Table, def: IndexDef) -> Result<Index> {
         self.create_index_with(table, def, |_| ControlFlow::Continue(()))
@@ -312,10 +313,17 @@ impl Database {
         index.set_empty(inner.schema(), &core.tables.arena);
         // From here on writers enter their keys, and those that are prepared later look
         // whether they have. The build adds those of older rows.
-        let unless_prepared = |change: &dyn Fn()| self.prepared.change(inner).map(|_changing| change());
-        unless_prepared(&|| inner.change_indexes(|list| list.push(Arc::clone(&index))))?;
+        let decided = |change: &dyn Fn(), goes_on: &mut dyn FnMut() -> Result<()>| {
+            self.prepared.change_when_decided(inner, goes_on).map(|_changing| change())
+        };
+        let mut goes_on = || match progress(IndexProgress { done: 0, total: inner.tuples_end() }) {
+            ControlFlow::Break(()) => Err(Error::Cancelled),
+            ControlFlow::Continue(()) if !core.gate.is_open() => Err(Error::Closed),
+            ControlFlow::Continue(()) => Ok(()),
+        };
+        decided(&|| inner.change_indexes(|list| list.push(Arc::clone(&index))), &mut goes_on)?;
         let mut unfinished = Unfinished { core, table: inner, index: &index, goes: true };
-        core.fill_index(inner, &index, unless_prepared, &mut progress)?;
+        core.fill_index(inner, &index, decided, &mut progress)?;
         {
             let _change = core.tables.change();
             self.store_definition(inner, &stored, false)?;

@@ -3,16 +3,19 @@
 //! `transactions/prepare.rs` has what the transaction itself does.
 
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
-use crate::api::all_prepared::{Held, PreparedTransaction, forget, late, text};
+use pantile_base::TableId;
+
+use crate::api::all_prepared::{Held, PreparedTransaction, forget, late, place, text};
 use crate::api::database::Database;
 use crate::engine::table::Table;
-use crate::transactions::prepare;
+use crate::transactions::prepare::BROKEN;
 use crate::transactions::transaction::Transaction;
 use crate::types::error::{Error, Result};
 use crate::types::pieces::PIECE;
-use crate::types::prepared_record;
+use crate::types::prepared_record::{self, Change};
 use crate::types::range::Range;
 use crate::types::schema::{TableDef, Type};
 use crate::types::transaction_options::ConflictPolicy;
@@ -106,10 +109,16 @@ impl Database {
         tables.push(record_table.inner.id);
         self.prepared.enter(name, tables)?;
         let mut parts = 0;
-        let prepared = self.prepare_as(&mut txn, &record_table, name, &mut parts);
+        // Waiting runs the program's own code (`Transaction::interrupt_when`), which may panic.
+        let prepare = || self.prepare_as(&mut txn, &record_table, name, &mut parts);
+        let prepared = catch_unwind(AssertUnwindSafe(prepare));
         let record = (parts > 0).then_some((record_table, parts));
-        let Err(error) = prepared else {
-            return Ok(self.hand_out(name, Held { record, txn: Box::new(txn), broken: None }));
+        let failed = match prepared {
+            Ok(Ok(())) => {
+                return Ok(self.hand_out(name, Held { record, txn: Box::new(txn), broken: None }));
+            }
+            Ok(Err(error)) => Ok(error),
+            Err(panic) => Err(panic),
         };
         // The record goes before the locks, as when it is rolled back.
         let gone = record.as_ref().map_or(Ok(()), |(table, parts)| {
@@ -125,13 +134,18 @@ impl Database {
             // prepared, and so nobody commits it.
             Err(why) => {
                 tracing::warn!(error = %why, name = text(name), "a transaction that was not prepared stays so");
-                let broken = Some(error.to_string().into());
+                let cause = |error: &Error| error.to_string();
+                let broken = failed.as_ref().map_or_else(|_| "the program panicked meanwhile".into(), cause);
+                let broken = Some(broken.into());
                 // If it was asked to end, it is listed so, but it stays all the same.
                 let _ = txn.stay_broken();
                 self.prepared.keep(name, Held { record, txn: Box::new(txn), broken });
             }
         }
-        Err(error)
+        match failed {
+            Ok(error) => Err(error),
+            Err(panic) => resume_unwind(panic),
+        }
     }
 
     /// The table of records, which is made when it is first needed.
@@ -146,11 +160,9 @@ impl Database {
     /// `parts` is set once there may be a record.
     fn prepare_as(&self, txn: &mut Transaction, table: &Table, name: &[u8], parts: &mut usize) -> Result<()> {
         txn.check_prepare()?;
-        // Definitions do not change any more.
-        let record = txn.record()?;
         let mut other = Transaction::begin_within(self.seats.own(), late())?;
-        other.write_record(table, name, &record, txn)?;
-        *parts = prepare::parts(&record);
+        // Definitions do not change any more.
+        *parts = other.write_record(table, name, txn)?;
         other.commit().map_err(|error| txn.name_another_holder(error))?;
         txn.prepare(table, name, *parts)
     }
@@ -182,6 +194,21 @@ impl Database {
     pub fn is_for_prepared(&self, table: &str) -> bool {
         let is_record = |table: Table| definition().differences(&table.definition()).is_none();
         table == RECORD && self.table(RECORD).is_ok_and(is_record)
+    }
+
+    /// The names of the prepared transactions that are written down, also in a database that only reads, as far as
+    /// they can be read.
+    #[doc(hidden)]
+    pub fn written_prepared(&self) -> Result<Vec<Vec<u8>>> {
+        if !self.is_for_prepared(RECORD) {
+            return Ok(Vec::new());
+        }
+        let (table, txn) = (self.table(RECORD)?, self.begin_read()?);
+        let rows = txn.scan(&table, Range::all())?;
+        let mut names: Vec<Vec<u8>> = rows.filter_map(|row| row.ok()?.get(0).ok()).collect();
+        // Each has a row for each part of its record.
+        names.dedup();
+        Ok(names)
     }
 
     /// Takes a prepared transaction, to commit it or to roll it back.
@@ -216,13 +243,18 @@ impl Database {
             // A table of the user's.
             return Ok(());
         }
-        let mut records: BTreeMap<Vec<u8>, (Vec<u8>, usize)> = BTreeMap::new();
+        let mut records: BTreeMap<Vec<u8>, Recorded> = BTreeMap::new();
         let txn = self.begin_read()?;
         for row in txn.scan(&table, Range::all())? {
             let row = row?;
-            let (record, parts) = records.entry(row.get(0)?).or_default();
-            record.extend_from_slice(row.get(2)?);
-            *parts += 1;
+            let recorded = records.entry(row.get(0)?).or_default();
+            let (part, bytes): (u32, &[u8]) = (row.get(1)?, row.get(2)?);
+            if part == BROKEN {
+                recorded.broken = Some(String::from_utf8_lossy(bytes).into_owned());
+                continue;
+            }
+            recorded.bytes.extend_from_slice(bytes);
+            recorded.parts += 1;
         }
         drop(txn);
         if !records.is_empty() && self.core.options.protocol.is_some() {
@@ -231,18 +263,32 @@ impl Database {
                 "a protocol of the laboratory (Options::protocol) while prepared transactions, of which there are {n}, wait for their outcome; open it without, and commit them or roll them back"
             )));
         }
-        for (name, (record, parts)) in records {
+        for (name, recorded) in records {
             self.prepared.enter(&name, vec![table.inner.id])?;
-            let (txn, broken) = match self.repeat(&table, &name, &record, parts) {
+            let (changes, mut tables) = recorded.changes(&name);
+            // A new table must not be taken for one that is named here.
+            tables.iter().for_each(|id| self.core.tables.id_is_used(*id));
+            let parts = recorded.parts;
+            let repeated = changes.and_then(|changes| self.repeat(&table, &name, &changes, parts));
+            let (txn, broken) = match repeated {
                 Ok(txn) => (txn, None),
+                // Of the moment, and not of the record.
+                Err(
+                    error @ (Error::TooManyTransactions { .. }
+                    | Error::MemoryFull(_)
+                    | Error::MediumFailed { .. }
+                    | Error::Closed),
+                ) => return Err(error),
                 Err(error) => {
                     tracing::error!(%error, name = text(&name), "a prepared transaction cannot be made again");
+                    if recorded.broken.is_none() {
+                        self.note_broken(&table, &name, &error)?;
+                    }
                     let mut txn = self.begin_again()?;
                     txn.stay_broken()?;
-                    (txn, Some(error.to_string().into()))
+                    (txn, Some(why(&error).into()))
                 }
             };
-            let mut tables = txn.changed_tables();
             tables.push(table.inner.id);
             if let Some(entry) = self.prepared.state.lock().by_name.get_mut(&name) {
                 entry.tables = tables;
@@ -258,11 +304,54 @@ impl Database {
         Transaction::begin_within(self.seats.own(), late().conflict(ConflictPolicy::Abort))
     }
 
-    fn repeat(&self, table: &Table, name: &[u8], record: &[u8], parts: usize) -> Result<Transaction> {
-        let changes = prepared_record::decode(&text(name), record)?;
+    /// Sees that it is not repeated by a later opening, which could undo what others will have done to its rows.
+    fn note_broken(&self, table: &Table, name: &[u8], error: &Error) -> Result<()> {
         let mut txn = self.begin_again()?;
-        txn.repeat(&changes)?;
+        txn.mark_broken(table, name, &why(error))?;
+        txn.commit().map(drop)
+    }
+
+    fn repeat(
+        &self,
+        table: &Table,
+        name: &[u8],
+        changes: &[(TableId, Change)],
+        parts: usize,
+    ) -> Result<Transaction> {
+        let mut txn = self.begin_again()?;
+        txn.repeat(changes)?;
         txn.prepare_again(table, name, parts)?;
         Ok(txn)
+    }
+}
+
+/// Why one cannot be made again, for an error that names it.
+fn why(error: &Error) -> String {
+    match error {
+        Error::Damaged { detail, .. } => detail.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// What there is of a prepared transaction when the database is opened.
+#[derive(Default)]
+struct Recorded {
+    bytes: Vec<u8>,
+    parts: usize,
+    /// Why an earlier opening could not repeat it.
+    broken: Option<String>,
+}
+
+impl Recorded {
+    /// What it has changed, and the tables that the record names, as far as it can be read.
+    fn changes(&self, name: &[u8]) -> (Result<Vec<(TableId, Change)>>, Vec<TableId>) {
+        let changes = prepared_record::decode(&text(name), &self.bytes);
+        let mut tables: Vec<_> = changes.iter().flatten().map(|(id, _)| *id).collect();
+        tables.sort_unstable();
+        tables.dedup();
+        match &self.broken {
+            None => (changes, tables),
+            Some(why) => (Err(Error::Damaged { place: place(name), detail: why.clone() }), tables),
+        }
     }
 }

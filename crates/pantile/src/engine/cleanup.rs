@@ -250,6 +250,10 @@ impl Core {
         let newest = anchor.newest();
         let indexes = table.indexes();
         let has = |address: &Address| {
+            // What a damaged version had is not known, so its entries stay.
+            if entry.index != PRIMARY && self.is_damaged(*address) {
+                return true;
+            }
             let key = self.entry_of(table, &indexes, entry, *address);
             key.is_some_and(|key| key == entry.key)
         };
@@ -333,6 +337,17 @@ impl Core {
         let indexes = table.indexes();
         // A row has its primary key as long as it is there.
         let is_alike = |a: &StaleEntry, b: &StaleEntry| a.index == b.index && a.index != PRIMARY;
+        // What a damaged version had is not known, so its entries stay.
+        if entries.iter().any(|entry| entry.index != PRIMARY) {
+            if !newest.is_none() && self.is_damaged(newest) {
+                return older.passed;
+            }
+            if older.needed.iter().any(|version| self.is_damaged(*version)) {
+                let now = self.registry.now();
+                entries.iter().for_each(|entry| self.stale.push_late(slot, now, entry.clone()));
+                return older.passed;
+            }
+        }
         for of_index in entries.chunk_by(is_alike).rev() {
             let key = |address: &Address| self.entry_of(table, &indexes, &of_index[0], *address);
             let keys: HashSet<_, FixedState> = older.needed.iter().filter_map(key).collect();
@@ -381,6 +396,10 @@ impl Core {
         let was_there = table.with_tree(entry.index, |tree| tree.remove(&entry.key, entry.tuple.0, floor));
         self.stale.note(table.id, entry.tuple);
         is_primary && was_there == Some(true)
+    }
+
+    fn is_damaged(&self, version: Address) -> bool {
+        self.store.verify_mapped(version).is_err()
     }
 
     /// The key of a version in the index of a stale entry; that of the primary index

@@ -94,10 +94,10 @@ impl Core {
         let is_owed = |debt: Debt| debt.is_of_space() || self.has_dropped_tables();
         // What other processes read stays.
         while is_owed(self.collect_round(&enter)?.0) && may_go_on() && self.store.holds().is_empty() {
-            let (permit, _) = enter()?;
-            self.catch_up_state(&permit);
-            while self.release_dropped(&permit, Batch::LARGE) && may_go_on() {}
-            self.leave(permit);
+            self.within(enter()?.0, |permit| {
+                self.catch_up_state(permit);
+                while self.release_dropped(permit, Batch::LARGE) && may_go_on() {}
+            });
             clock.sleep(self.pause());
         }
         // The published policy has no target.

@@ -63,17 +63,17 @@ impl Core {
     /// slot is free for it or the database is closed.
     pub fn collect_hard(&self) -> bool {
         let Ok((permit, _)) = self.enter(Begin::LateWriter) else { return false };
-        // What the collector copies must be durable before a state record
-        // speaks of it. A state record waits for slots that are copying.
-        self.registry.set_copying(permit.slot());
-        self.registry.refresh_watermark(Duration::ZERO);
-        self.with_collector(&permit, |collector, context| collector.make_room(context));
-        self.leave(permit);
+        self.within(permit, |permit| {
+            // What the collector copies must be durable before a state record
+            // speaks of it. A state record waits for slots that are copying.
+            self.registry.set_copying(permit.slot());
+            self.registry.refresh_watermark(Duration::ZERO);
+            self.with_collector(permit, |collector, context| collector.make_room(context));
+        });
         let Ok((permit, _)) = self.enter(Begin::LateWriter) else { return false };
         // Several that wait for room need one record.
         let before = self.store.durable_watermark();
-        self.catch_up_if(&permit, || self.store.durable_watermark() == before);
-        self.leave(permit);
+        self.within(permit, |permit| self.catch_up_if(permit, || self.store.durable_watermark() == before));
         true
     }
 }

@@ -83,22 +83,20 @@ impl Core {
         emptied: Option<Timestamp>,
         enter: &dyn Fn() -> Result<Entered>,
     ) -> Result<Option<Compaction>> {
-        let (permit, _) = enter()?;
-        self.clean_all(permit.slot());
-        self.leave(permit);
-        let (permit, _) = enter()?;
-        self.registry.set_copying(permit.slot());
+        self.within(enter()?.0, |permit| self.clean_all(permit.slot()));
         let mut left = Ok(None);
-        self.with_collector(&permit, |collector, context| {
-            left = collector.compact(context, since, emptied);
-            Ok(())
+        self.within(enter()?.0, |permit| {
+            self.registry.set_copying(permit.slot());
+            self.with_collector(permit, |collector, context| {
+                left = collector.compact(context, since, emptied);
+                Ok(())
+            });
         });
-        self.leave(permit);
         let left = left.map_err(|error| self.store_error(error))?;
-        let (permit, _) = enter()?;
-        self.catch_up_state(&permit);
-        while self.release_dropped(&permit, Batch::LARGE) {}
-        self.leave(permit);
+        self.within(enter()?.0, |permit| {
+            self.catch_up_state(permit);
+            while self.release_dropped(permit, Batch::LARGE) {}
+        });
         // State records do not say that the medium has failed.
         match self.store.medium().status().failure {
             Some(cause) => Err(Error::MediumFailed { cause }),

@@ -68,12 +68,8 @@ impl Core {
             Err(Error::TooManyTransactions { .. }) => {}
             done => return done,
         }
-        let waited_for = Cell::new(Some(self.enter(Begin::LateWriter)?));
-        let done = self.rounds.apart(|| work(&|| waited_for.take().map_or_else(at_once, Ok)));
-        if let Some((permit, _)) = waited_for.take() {
-            self.leave(permit);
-        }
-        done
+        let waited_for = Waited { core: self, entered: Cell::new(Some(self.enter(Begin::LateWriter)?)) };
+        self.rounds.apart(|| work(&|| waited_for.entered.take().map_or_else(at_once, Ok)))
     }
 
     fn time_to_enter(&self) -> Duration {
@@ -100,9 +96,36 @@ impl Core {
         }
     }
 
+    /// Does `work` with a permit that is given back afterwards, also if the work panics: a slot that nobody gives
+    /// back would hold back every state record, and closing.
+    pub fn within<T>(&self, permit: Permit, work: impl FnOnce(&Permit) -> T) -> T {
+        struct Inside<'c>(&'c Core, Permit);
+        impl Drop for Inside<'_> {
+            fn drop(&mut self) {
+                self.0.registry.release(self.1.slot());
+            }
+        }
+        let inside = Inside(self, permit);
+        work(&inside.1)
+    }
+
     /// Gives a permit back. Its holder touches the medium no more.
     pub fn leave(&self, permit: Permit) {
         self.registry.release(permit.slot());
+    }
+}
+
+/// A slot that was waited for, which goes back unless it is taken.
+struct Waited<'c> {
+    core: &'c Core,
+    entered: Cell<Option<Entered>>,
+}
+
+impl Drop for Waited<'_> {
+    fn drop(&mut self) {
+        if let Some((permit, _)) = self.entered.take() {
+            self.core.leave(permit);
+        }
     }
 }
 

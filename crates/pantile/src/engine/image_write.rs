@@ -149,8 +149,7 @@ impl Core {
     /// recovery would enter and nothing else.
     fn clean_for_image(&self) -> Option<()> {
         let (permit, _) = self.enter_closing(Begin::LateWriter).ok()?;
-        self.clean_to_the_end(permit.slot());
-        self.leave(permit);
+        self.within(permit, |permit| self.clean_to_the_end(permit.slot()));
         Some(())
     }
 

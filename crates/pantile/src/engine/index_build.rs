@@ -26,12 +26,12 @@ impl Core {
     /// Enters the keys of every version that a transaction may see. The entries
     /// of versions that are no longer the newest are handed to the cleaner. `announce`
     /// is to call what it is called with, once nobody is prepared who has looked for
-    /// duplicates in the unfinished index. `progress` says whether to go on.
+    /// duplicates in the unfinished index; it asks now and then whether to go on. `progress` says whether to go on.
     pub fn fill_index(
         &self,
         table: &TableInner,
         index: &IndexInner,
-        announce: impl FnOnce(&dyn Fn()) -> Result<()>,
+        announce: impl FnOnce(&dyn Fn(), &mut dyn FnMut() -> Result<()>) -> Result<()>,
         progress: &mut dyn FnMut(IndexProgress) -> ControlFlow<()>,
     ) -> Result<()> {
         let visitor = self.visitor("the creation of an index")?;
@@ -47,21 +47,22 @@ impl Core {
                 self.check_memory(visitor.slot(), Adds::Row)?;
                 go_on(tuple.0)?;
             }
-            visitor
-                .settled(table, tuple, |newest| self.enter_versions(&visitor, table, index, tuple, newest))?;
+            visitor.settled(table, tuple, |newest| {
+                self.enter_versions(&visitor, table, index, tuple, newest)
+            })??;
         }
         if index.unique {
             // Writers that have looked for duplicates in the unfinished index
             // look again if they have not begun to commit. The check waits for
             // the others.
-            announce(&|| table.change_indexes(|_| {}))?;
+            announce(&|| table.change_indexes(|_| {}), &mut || go_on(end))?;
             self.check_built(&visitor, table, index, |looked_at| go_on(end + looked_at))?;
         }
         go_on(total)
     }
 
     /// `None` if a transaction is just beginning, so that it is not known what
-    /// it may see.
+    /// it may see. Fails if a version is damaged: its key is not known.
     fn enter_versions(
         &self,
         visitor: &Visitor<'_>,
@@ -69,10 +70,13 @@ impl Core {
         index: &IndexInner,
         tuple: TupleId,
         newest: Address,
-    ) -> Option<()> {
+    ) -> Option<Result<()>> {
         let running = self.registry.running_set()?;
         let mut entered = SmallVec::<[(Address, Key); 1]>::new();
         for address in self.needed_versions(newest, &running) {
+            if let Err(damaged) = self.store.verify_mapped(address) {
+                return Some(Err(self.store_error(damaged)));
+            }
             let content = self.store.content(address);
             if content.flags().is_tombstone() {
                 continue;
@@ -94,7 +98,7 @@ impl Core {
         for (_, key) in entered.iter().filter(|(address, _)| is_old(*address)) {
             visitor.hand_over(StaleEntry::new(table, index.number, tuple, key.words()));
         }
-        Some(())
+        Some(Ok(()))
     }
 
     /// Checks that no two rows have the same key at one moment. Rows may pass keys on meanwhile.

@@ -5,6 +5,7 @@
 //! waits after all, it takes its time: others may sync meanwhile, and what serves
 //! them serves these as well.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -45,6 +46,10 @@ struct Queue {
 }
 
 impl Queue {
+    fn is_of_this_thread(&self) -> bool {
+        self.thread.as_ref().is_some_and(|thread| thread.thread().id() == thread::current().id())
+    }
+
     fn is_urgent(&self) -> bool {
         self.is_over
             || self.is_hurried
@@ -85,8 +90,7 @@ impl Drop for LastCommits {
         queue.is_hurried = true;
         self.0.changed.notify_all();
         // A task may have woken what had the last handle.
-        let is_own = |thread: &thread::JoinHandle<()>| thread.thread().id() == thread::current().id();
-        if queue.thread.as_ref().is_none_or(is_own) {
+        if queue.thread.is_none() || queue.is_of_this_thread() {
             return;
         }
         let (come, until) = (queue.come, Instant::now() + AT_THE_END);
@@ -136,7 +140,8 @@ impl Syncer {
     /// them.
     pub fn run_later(&self, task: Task) {
         let mut queue = self.0.queue.lock();
-        while !queue.is_over && queue.tasks.len() + queue.running >= MOST {
+        // A task may have woken what leaves another: it does not wait for itself.
+        while !queue.is_over && queue.tasks.len() + queue.running >= MOST && !queue.is_of_this_thread() {
             self.0.changed.wait(&mut queue);
         }
         let mut wakes = false;
@@ -187,7 +192,10 @@ impl Shared {
             let until = Instant::now() + self.leisure;
             while !queue.is_urgent() && !self.changed.wait_until(&mut queue, until).timed_out() {}
             drop(queue);
-            tasks.into_iter().for_each(|task| task());
+            for task in tasks {
+                // What it was to end has been told so, and the other commits have nothing to do with it.
+                let _ = catch_unwind(AssertUnwindSafe(task));
+            }
             queue = self.queue.lock();
             queue.ended += std::mem::take(&mut queue.running) as u64;
             self.changed.notify_all();

@@ -71,6 +71,18 @@ fn a_task_with_the_last_handle_does_not_wait_for_itself() {
     await_that("the syncer goes on", || ended.load(Ordering::SeqCst) == 1);
 }
 
+/// It may run a program's own waker.
+#[test]
+fn a_task_that_panics_ends_alone() {
+    let (syncer, ended) = syncer();
+    syncer.run_later(Box::new(|| panic!("a waker")));
+    for expected in [10, 20] {
+        leave(&syncer, &ended, 10);
+        syncer.urge().now();
+        await_that("the syncer goes on", || ended.load(Ordering::SeqCst) == expected);
+    }
+}
+
 #[test]
 fn nobody_hurries_it() {
     let (syncer, ended) = syncer();

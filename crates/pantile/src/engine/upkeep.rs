@@ -94,13 +94,12 @@ impl Core {
                 return Ok(Due::AfterAWrite);
             }
             let (debt, stale) = self.collect_round(enter)?;
-            let (permit, _) = enter()?;
-            self.load_wanted(&permit);
-            self.clear_stage();
-            let due = self.settle(&permit, debt, stale);
             let epoch = self.options.gc.epoch;
-            let is_left = self.look_at_unread(&permit, epoch);
-            self.leave(permit);
+            let (due, is_left) = self.within(enter()?.0, |permit| {
+                self.load_wanted(permit);
+                self.clear_stage();
+                (self.settle(permit, debt, stale), self.look_at_unread(permit, epoch))
+            });
             let due = if is_left { due.at_the_latest(epoch) } else { due };
             Ok(if self.look_at_earlier() { due.at_the_latest(LOOK) } else { due })
         });
@@ -176,20 +175,21 @@ impl Core {
     pub fn collect_round(&self, enter: &dyn Fn() -> Result<Entered>) -> Result<(Debt, Waiting)> {
         // It publishes nothing, so it does not hold back safe snapshots.
         let (permit, _) = enter()?;
-        // What the collector copies must be durable before a state record
-        // speaks of it. A state record waits for slots that are copying.
-        self.registry.set_copying(permit.slot());
-        let stale = self.clean_all(permit.slot());
-        let mut debt = Debt::Nothing;
-        self.with_collector(&permit, |collector, context| {
-            if collector.background().is_some() {
-                collector.run_background(context)?;
-                debt = collector.debt(context);
-            }
-            Ok(())
-        });
-        self.leave(permit);
-        Ok((debt, stale))
+        Ok(self.within(permit, |permit| {
+            // What the collector copies must be durable before a state record
+            // speaks of it. A state record waits for slots that are copying.
+            self.registry.set_copying(permit.slot());
+            let stale = self.clean_all(permit.slot());
+            let mut debt = Debt::Nothing;
+            self.with_collector(permit, |collector, context| {
+                if collector.background().is_some() {
+                    collector.run_background(context)?;
+                    debt = collector.debt(context);
+                }
+                Ok(())
+            });
+            (debt, stale)
+        }))
     }
 
     /// Moves the durable watermark on, and releases what waited for it, unless another
@@ -236,9 +236,7 @@ impl Core {
             if is_late || self.store.medium().is_failed() {
                 return Ok(false);
             }
-            let (permit, _) = self.enter(Begin::LateWriter)?;
-            self.catch_up_state(&permit);
-            self.leave(permit);
+            self.within(self.enter(Begin::LateWriter)?.0, |permit| self.catch_up_state(permit));
             if self.store.durable_watermark() < time {
                 self.registry.clock().sleep(Duration::from_millis(1));
             }

@@ -8,7 +8,6 @@ use std::time::Instant;
 use pantile_reclaim::Collector;
 
 use crate::api::database::Database;
-use crate::api::prepared::RECORD;
 use crate::engine::ending::OR_DELETE_ROWS;
 use crate::engine::table::Table;
 use crate::tools::check::recognise;
@@ -125,6 +124,13 @@ pub fn salvage(path: impl AsRef<Path>, options: &CheckOptions) -> Result<Salvage
     for Lost { table, tuple, what } in left_out.take() {
         lost.damage(Location { table_id: table, tuple, ..Location::default() }, what);
     }
+    for name in db.written_prepared()? {
+        let what = format!(
+            "the prepared transaction \"{}\" is left out: it can be committed only where it was prepared",
+            name.escape_ascii()
+        );
+        lost.damage(Location::default(), what);
+    }
     Ok(Salvaged { db, lost, names })
 }
 
@@ -162,7 +168,7 @@ impl Salvaged {
         let mut report = SalvageReport::default();
         let txn = self.db.begin_read()?;
         // What was prepared names tables by numbers that are others in the copy.
-        for name in self.db.tables().into_iter().filter(|name| name != RECORD) {
+        for name in self.db.tables().into_iter().filter(|name| !self.db.is_for_prepared(name)) {
             let from = self.db.table(&name)?;
             let to = new.create_table(from.definition())?;
             let copy = Copy { txn: &txn, from: &from, def: from.definition(), lost: &self.lost };

@@ -53,6 +53,8 @@ pub struct Cursor {
     /// The transaction and the statement that it is of.
     of: (TransactionId, u64),
     row: Option<TupleId>,
+    /// The one before.
+    row_before: Option<TupleId>,
     /// Of an index that may be written to.
     moved: Option<Moved>,
 }
@@ -84,6 +86,7 @@ impl Transaction {
             steps,
             of: self.statement_id(),
             row: None,
+            row_before: None,
             moved,
         })
     }
@@ -119,7 +122,7 @@ impl Cursor {
                 && !self.steps.skip_row()
             {
                 self.steps.count_row_and_keep();
-                self.row = Some(tuple);
+                self.row_before = self.row.replace(tuple);
                 if let Some(moved) = &mut self.moved {
                     moved.has_come(tuple);
                 }
@@ -153,7 +156,7 @@ impl Cursor {
         let found = self.find_and_hold(txn, skip_locked);
         txn.policy = policy;
         let Some((tuple, held)) = found? else { return Ok(None) };
-        self.row = Some(tuple);
+        self.row_before = self.row.replace(tuple);
         if let Some(moved) = &mut self.moved {
             moved.has_come(tuple);
         }
@@ -244,7 +247,7 @@ impl Cursor {
     /// Makes the row that was returned last the next one again, because nobody has received it.
     #[doc(hidden)]
     pub fn step_back(&mut self) {
-        self.row = None;
+        self.row = self.row_before.take();
         self.steps.uncount_row();
     }
 

@@ -219,6 +219,9 @@ impl Transaction {
         if !write.has_chain() || write.pending == Pending::Nothing {
             return;
         }
+        if self.core.store.verify_mapped(write.base).is_err() {
+            return;
+        }
         let old = self.rows_in_use.content(&self.core, write.base);
         let mut entry = Key::default();
         if !old.flags().is_tombstone() && index.set_key(&table.row_of(old), &mut entry) {

@@ -233,11 +233,17 @@ impl Landing {
     }
 
     fn poll(&self, waker: &Waker) -> Option<Result<Timestamp>> {
+        // Programs' wakers are cloned and dropped without the lock: they may drop the last handle of the database,
+        // which waits for the syncer.
+        let waker = waker.clone();
         let mut state = self.outcome.lock();
         let outcome = state.0.take();
-        if outcome.is_none() && state.1.replace(waker.clone()).is_none() {
+        if outcome.is_none() {
+            let before = state.1.replace(waker);
             drop(state);
-            self.urge.now();
+            if before.is_none() {
+                self.urge.now();
+            }
         }
         outcome
     }

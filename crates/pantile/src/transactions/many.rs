@@ -1,5 +1,7 @@
 //! Many rows in one call: counting, inserting and deleting them.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
 use pantile_base::Timestamp;
 use smallvec::SmallVec;
 
@@ -11,6 +13,7 @@ use crate::transactions::hold::Which;
 use crate::transactions::row_edit::RowEdit;
 use crate::transactions::steps::WHOLE_BATCH;
 use crate::transactions::transaction::Transaction;
+use crate::transactions::whole::Whole;
 use crate::types::columns::ColumnRef;
 use crate::types::error::Result;
 use crate::types::isolation::Isolation;
@@ -18,35 +21,6 @@ use crate::types::owned_value::OwnedValue;
 use crate::types::range::Range;
 use crate::types::row::Row;
 use crate::types::value::Value;
-
-/// A call that is made wholly or not at all: dropping it undoes what has been done of it, also when the program's own
-/// code panics.
-struct Whole<'t> {
-    txn: &'t mut Transaction,
-    undo: usize,
-}
-
-impl<'t> Whole<'t> {
-    #[inline]
-    fn begin(txn: &'t mut Transaction) -> Self {
-        txn.begin_write();
-        let undo = txn.buffers.undo.len();
-        Self { txn, undo }
-    }
-
-    /// Keeps what has been done.
-    #[inline]
-    fn end(self) {
-        std::mem::forget(self);
-    }
-}
-
-impl Drop for Whole<'_> {
-    #[cold]
-    fn drop(&mut self) {
-        self.txn.undo_to(self.undo);
-    }
-}
 
 impl Transaction {
     /// Counts the rows in a range of primary keys, as this transaction sees them.
@@ -113,6 +87,7 @@ impl Transaction {
         table: &Table,
         rows: impl IntoIterator<Item = R>,
     ) -> Result<u64> {
+        self.begin_write();
         let whole = Whole::begin(self);
         let (mut rows, mut together, mut added) = (rows.into_iter().fuse(), Vec::new(), 0);
         loop {
@@ -207,6 +182,7 @@ impl Transaction {
         keys: &[K],
         mut write: impl FnMut(&mut Self, usize, Which<'_>) -> Result<bool>,
     ) -> Result<u64> {
+        self.begin_write();
         let whole = Whole::begin(self);
         let mut written = 0;
         for (chunk, together) in keys.chunks(TOGETHER).enumerate() {
@@ -246,12 +222,11 @@ impl Transaction {
     pub fn delete_range(&mut self, table: &Table, range: Range<'_>) -> Result<u64> {
         // Not a length of the list of changes, which gets shorter where it is long.
         let before = self.savepoint();
-        let outcome = self.delete_rows_of(table, range);
-        if outcome.is_err() {
-            self.rollback_to(before)?;
-        }
+        let outcome = catch_unwind(AssertUnwindSafe(|| self.delete_rows_of(table, range)));
+        let undone = if let Ok(Ok(_)) = outcome { Ok(()) } else { self.rollback_to(before) };
         self.release(before);
-        outcome
+        let outcome = outcome.unwrap_or_else(|panic| resume_unwind(panic));
+        undone.and(outcome)
     }
 
     fn delete_rows_of(&mut self, table: &Table, range: Range<'_>) -> Result<u64> {
@@ -291,6 +266,7 @@ impl Transaction {
         values: &[Value<'_>],
         read: impl FnOnce(&Row<'_>) -> Result<R>,
     ) -> Result<Option<R>> {
+        self.begin_write();
         let whole = Whole::begin(self);
         let before = whole.txn.replace_row_of(table, values, read)?;
         whole.end();

@@ -25,4 +25,5 @@ pub(crate) mod scan;
 pub(crate) mod statement;
 mod steps;
 pub(crate) mod transaction;
+mod whole;
 mod write;

@@ -24,14 +24,12 @@ use crate::types::pieces::PIECE;
 use crate::types::prepared_record::{self as record, Change};
 use crate::types::value::Value;
 
+/// The part of a record that says why it cannot be repeated.
+pub(crate) const BROKEN: u32 = u32::MAX;
+
 /// The key of a row of the record.
 fn key(name: &[u8], part: usize) -> [Value<'_>; 2] {
     [Value::Bytes(name), Value::UInt(part as u64)]
-}
-
-/// Parts in which a record lies.
-pub(crate) fn parts(record: &[u8]) -> usize {
-    record.len().div_ceil(PIECE).max(1)
 }
 
 impl Transaction {
@@ -70,9 +68,8 @@ impl Transaction {
         checked
     }
 
-    /// What its commit would change, with values out of line in their places.
-    pub(crate) fn record(&self) -> Result<Vec<u8>> {
-        let mut bytes = Vec::new();
+    /// Calls `each` with what its commit would change, with values out of line in their places.
+    fn each_change(&self, mut each: impl FnMut(TableId, &Change) -> Result<()>) -> Result<()> {
         for write in &self.buffers.writes {
             let used = &self.buffers.tables[write.table as usize].table;
             if pieces::is_hidden(used.id) {
@@ -99,28 +96,48 @@ impl Transaction {
                     Change::Deleted(columns.iter().map(|column| row.get(column)).collect::<Result<_>>()?)
                 }
             };
-            record::encode(used.id, &change, &mut bytes);
+            each(used.id, &change)?;
         }
-        Ok(bytes)
+        Ok(())
     }
 
-    /// Writes a record, for [`Transaction::prepare`] of another transaction, on whose
-    /// dependencies this one depends as well.
-    pub(crate) fn write_record(
-        &mut self,
-        table: &Table,
-        name: &[u8],
-        record: &[u8],
-        of: &mut Transaction,
-    ) -> Result<()> {
+    /// Writes the record of another transaction, for [`Transaction::prepare`] of that one, on whose
+    /// dependencies this one depends as well. Returns the parts in which it lies. Each is a row as
+    /// soon as it is full: then its memory counts.
+    pub(crate) fn write_record(&mut self, table: &Table, name: &[u8], of: &mut Transaction) -> Result<usize> {
         if !is_removed(Control::PreparedDepends) {
             of.buffers.depends.get_mut().iter().for_each(|flight| self.depend_on(*flight));
         }
-        for (part, bytes) in (0..parts(record)).zip(record.chunks(PIECE).chain([&[][..]])) {
-            let [name, part] = key(name, part);
-            self.insert(table, &[name, part, Value::Bytes(bytes)])?;
+        let mut parts = 0;
+        let mut put = |bytes: &[u8]| {
+            let [name, part] = key(name, parts);
+            parts += 1;
+            self.insert(table, &[name, part, Value::Bytes(bytes)])
+        };
+        let mut bytes = record::begin();
+        of.each_change(|id, change| {
+            record::encode(id, change, &mut bytes);
+            let full = bytes.len() / PIECE * PIECE;
+            bytes[..full].chunks(PIECE).try_for_each(&mut put)?;
+            bytes.drain(..full);
+            Ok(())
+        })?;
+        if !bytes.is_empty() {
+            put(&bytes)?;
         }
-        Ok(())
+        Ok(parts)
+    }
+
+    /// Notes in a record why it cannot be repeated.
+    pub(crate) fn mark_broken(&mut self, table: &Table, name: &[u8], why: &str) -> Result<()> {
+        let [name, part] = key(name, BROKEN as usize);
+        let why = &why.as_bytes()[..why.len().min(PIECE)];
+        self.upsert(table, &[name, part, Value::Bytes(why)]).map(drop)
+    }
+
+    /// Deletes such a note.
+    pub(crate) fn delete_mark(&mut self, table: &Table, name: &[u8]) -> Result<()> {
+        self.delete_key(table, &key(name, BROKEN as usize)).map(drop)
     }
 
     /// Deletes a record.

@@ -108,6 +108,8 @@ impl Transaction {
     /// never had a version, so it is removed at once, under the lock. The
     /// cleaner looks at all others.
     pub(super) fn undo_entry(&mut self, entry: StaleEntry) {
+        // A cursor that has returned the row at this key does not return it at its old one.
+        self.told.tell(&entry);
         // That nobody else has the number of a value tells nothing.
         if self.notes_ranges && !is_hidden(entry.table) {
             self.buffers.reads.note_free(&entry);

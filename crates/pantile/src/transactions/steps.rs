@@ -50,8 +50,9 @@ pub(super) struct Steps {
     at: Timestamp,
     /// Where it is noted what has been read, if the transaction may have to read it again.
     note: Option<RangeNote>,
-    /// The entry of the row from which it may be continued.
+    /// The entry of the row from which it may be continued, and that of the row before.
     row_key: Words,
+    key_before: Words,
 }
 
 impl Transaction {
@@ -105,6 +106,7 @@ impl Transaction {
             at,
             note: None,
             row_key: Words::new(),
+            key_before: Words::new(),
         })
     }
 }
@@ -298,7 +300,7 @@ impl Steps {
     /// The row that was counted last is the next one again.
     pub fn uncount_row(&mut self) {
         self.left += 1;
-        self.row_key.clear();
+        self.row_key = std::mem::take(&mut self.key_before);
         self.step_back();
     }
 
@@ -306,6 +308,7 @@ impl Steps {
     #[inline]
     pub fn count_row_and_keep(&mut self) {
         self.count_row();
+        std::mem::swap(&mut self.row_key, &mut self.key_before);
         self.row_key.clear();
         self.row_key.extend_from_slice(self.batch.key(self.next - 1));
     }

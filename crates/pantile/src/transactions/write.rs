@@ -15,6 +15,7 @@ use crate::transactions::hold::{Held, Which};
 use crate::transactions::read::Seen;
 use crate::transactions::row_edit::{Edited, RowEdit};
 use crate::transactions::transaction::Transaction;
+use crate::transactions::whole::Whole;
 use crate::types::columns::{ColumnRef, Columns};
 use crate::types::encoding::{self, Encoded};
 use crate::types::error::{Conflict, Error, Result};
@@ -92,18 +93,18 @@ impl Transaction {
         }
         let len = self.buffers.rows.len() - start;
         key.set_primary(&Encoded { schema, bytes: &self.buffers.rows[start..] });
-        let undo = self.buffers.undo.len();
         let pending = Pending::Row { start, len: len as u32, layout: schema.layout };
-        let outcome = self.put_row(table, (&key, looked_up), at, replace, pending).and_then(|existed| {
-            large.iter().try_for_each(|(id, b)| self.put_large(table, *id, b)).map(|()| existed)
+        let whole = Whole::begin(self);
+        let outcome = whole.txn.put_row(table, (&key, looked_up), at, replace, pending).and_then(|existed| {
+            large.iter().try_for_each(|(id, b)| whole.txn.put_large(table, *id, b)).map(|()| existed)
         });
         // Not handed on as it is: to copy a result takes longer than to make it.
         match outcome {
-            Ok(existed) => Ok(existed),
-            Err(error) => {
-                self.undo_to(undo);
-                Err(error)
+            Ok(existed) => {
+                whole.end();
+                Ok(existed)
             }
+            Err(error) => Err(error),
         }
     }
 
@@ -218,10 +219,10 @@ impl Transaction {
 
     /// Undoes what `write` has done unless it has found its row.
     pub(super) fn or_undo(&mut self, write: impl FnOnce(&mut Self) -> Result<bool>) -> Result<bool> {
-        let undo = self.buffers.undo.len();
-        let outcome = write(self);
-        if !matches!(outcome, Ok(true)) {
-            self.undo_to(undo);
+        let whole = Whole::begin(self);
+        let outcome = write(whole.txn);
+        if let Ok(true) = outcome {
+            whole.end();
         }
         outcome
     }

@@ -18,9 +18,9 @@ pub struct DamagedRow {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Verified {
-    /// Rows, those of the engine's own tables included.
+    /// Rows.
     pub rows: u64,
-    /// Their bytes on the medium.
+    /// Bytes on the medium, those of definitions and of values out of line included.
     pub bytes: u64,
     /// The rows that are damaged.
     pub damaged: Vec<DamagedRow>,

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use pantile::{
     Conflict, ConflictPolicy, Database, Durability, Error, IndexDef, Isolation, MediumKind, Options,
-    OwnedValue, Range, Row, RowEdit, Table, TableDef, TransactionOptions, Type, Value,
+    OwnedValue, Range, Row, RowEdit, Table, TableDef, Transaction, TransactionOptions, Type, Value,
 };
 use pantile_testkit::{Bed, Home, Random};
 
@@ -190,6 +190,48 @@ fn a_call_that_panics_changes_nothing() {
         assert_eq!(row.get::<u64>("n").expect("a number"), 77);
         db.run(|txn| txn.update(&table, &keys[3], &[("n", 3u64.into())])).expect("as before");
     }
+}
+
+/// The same if that is what decides how long a call waits.
+#[test]
+fn a_call_whose_wait_panics_changes_nothing() {
+    let db = in_memory();
+    let table = numbers(&db);
+    let by_n = table.index("by_n").expect("the index");
+    let mut other = db.begin().expect("a transaction");
+    other.insert(&table, &[5_003u64.into(), 99u64.into()]).expect("a row");
+    assert!(other.get_for_update(&table, &[500u64.into()]).expect("the row").is_some());
+    let mut txn = db.begin().expect("a transaction");
+    txn.interrupt_when(|_| panic!("the program fails"));
+    let new = |id: u64| [Value::UInt(id), Value::UInt(99)];
+    type Call<'c> = &'c dyn Fn(&mut Transaction) -> Result<(), Error>;
+    let calls: [Call<'_>; 5] = [
+        &|txn| txn.insert_many(&table, (5_000..5_006).map(new)).map(drop),
+        &|txn| txn.insert(&table, &new(5_003)),
+        &|txn| txn.upsert(&table, &new(5_003)).map(drop),
+        &|txn| txn.modify(&table, &[500u64.into()], |_| Ok(true)).map(drop),
+        &|txn| txn.delete_range(&table, Range::all()).map(drop),
+    ];
+    for call in calls {
+        catch_unwind(AssertUnwindSafe(|| call(&mut txn))).expect_err("it panics");
+    }
+    let edited = || txn.modify(&table, &[7u64.into()], |_| panic!("the program fails"));
+    catch_unwind(AssertUnwindSafe(edited)).expect_err("it panics");
+    assert_eq!(txn.count(&table, between(&[0u64.into()], &[500u64.into()])).expect("a count"), 500);
+    // None of the rows is kept from others.
+    let at_once = TransactionOptions::new().conflict(ConflictPolicy::Abort);
+    let mut third = db.begin_with(at_once).expect("a transaction");
+    let keys: Vec<[Value<'_>; 1]> = (0..500u64).map(|id| [id.into()]).collect();
+    assert_eq!(third.modify_many(&table, &keys, |_, _| Ok(true)).expect("they are free"), 500);
+    third.rollback();
+    // And it goes on.
+    txn.insert(&table, &new(6_000)).expect("a row");
+    other.rollback();
+    txn.commit().expect("a commit");
+    let reader = db.begin_read().expect("a transaction");
+    assert_eq!(reader.count(&table, Range::all()).expect("a count"), 1_001);
+    assert_eq!(reader.count_index(&by_n, Range::all()).expect("a count"), 1_001);
+    assert_eq!(reader.count_index(&by_n, Range::prefix(&[99u64.into()])).expect("a count"), 1);
 }
 
 /// In order or not, into a table with rows, of any length.

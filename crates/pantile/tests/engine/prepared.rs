@@ -2,13 +2,15 @@
 //! with its locks, until it is committed or rolled back; and nothing stands in the way
 //! of its commit.
 
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use pantile::lab::medium_of;
 use pantile::{
     BackupOptions, CheckOptions, Conflict, ConflictPolicy, Database, Error, IndexDef, Isolation, MediumKind,
     OnPinned, Options, Range, Table, TableChange, TableDef, Transaction, TransactionOptions, Type, Value,
-    check, restore,
+    check, restore, salvage,
 };
 use pantile_testkit::{Patience, Random, ScratchDir, copy_of};
 
@@ -268,7 +270,7 @@ fn without_changes_there_is_nothing_to_come_back() {
 #[test]
 fn definitions_stay() {
     let (db, table) = new();
-    let prepared = prepare(&db, &table, Isolation::Snapshot, b"x");
+    drop(prepare(&db, &table, Isolation::Snapshot, b"x"));
     assert!(matches!(db.check_prepared(&table), Err(Error::PreparedChanges { .. })));
     let wide = TableChange::new().rename_table("u");
     let refused = [
@@ -290,8 +292,40 @@ fn definitions_stay() {
     assert_eq!(rows(&next, &there), AFTER);
     next.check_prepared(&there).expect("nothing is prepared");
     next.drop_table("t").expect("nothing is prepared");
-    prepared.commit().expect("a commit");
+    db.take_prepared(b"x").expect("it waits").commit().expect("a commit");
     db.drop_table("t").expect("nothing is prepared");
+}
+
+/// A server prepares each of its transactions for a moment, and there is always one.
+#[test]
+fn an_index_waits_for_those_that_are_being_committed() {
+    let (db, table) = new();
+    let prepared = prepare(&db, &table, Isolation::Snapshot, b"x");
+    let asked = AtomicU32::new(0);
+    std::thread::scope(|scope| {
+        let made = scope.spawn(|| {
+            db.create_index_with(&table, IndexDef::new("more", ["id"]), |_| {
+                asked.fetch_add(1, Ordering::Relaxed);
+                ControlFlow::Continue(())
+            })
+        });
+        let patience = Patience::new();
+        // To build so small an index it asks twice.
+        while asked.load(Ordering::Relaxed) < 4 {
+            patience.check(|| "it does not wait".into());
+            std::thread::yield_now();
+        }
+        assert!(!made.is_finished());
+        prepared.commit().expect("a commit");
+        made.join().expect("no panic").expect("an index");
+    });
+    // It ends where the program says so.
+    let mut txn = db.begin_with(TransactionOptions::new().isolation(Isolation::Snapshot)).expect("begin");
+    put(&mut txn, &table, 0, 77, None).expect("a row");
+    let prepared = db.prepare(txn, b"y").expect("nothing is in its way");
+    let stopped = db.create_index_with(&table, IndexDef::new("again", ["id"]), |_| ControlFlow::Break(()));
+    assert!(matches!(stopped, Err(Error::Cancelled)), "{stopped:?}");
+    prepared.rollback().expect("a rollback");
 }
 
 /// One that began before an index enters its keys when it is prepared.
@@ -315,6 +349,24 @@ fn indexes_that_were_made_meanwhile_have_its_rows() {
     let txn = db.begin_read().expect("begin");
     let found = txn.scan_index(&more, Range::prefix(&[20u64.into()])).expect("a scan");
     assert_eq!(found.count(), 1);
+}
+
+/// It can be committed only where it was prepared, so a copy of the rows says that it is missing.
+#[test]
+fn a_salvage_names_it() {
+    let place = ScratchDir::new();
+    let path = place.path().join("db");
+    let db = options().open(&path).expect("a database");
+    let table = db.create_table(definition()).expect("a table");
+    db.run(|txn| (0..4u64).try_for_each(|n| put(txn, &table, n, 10 + n, None))).expect("a commit");
+    drop(prepare(&db, &table, Isolation::Snapshot, b"x"));
+    drop(table);
+    db.close().expect("closed");
+    let found = salvage(&path, &CheckOptions::new()).expect("opened");
+    assert!(found.lost().iter().any(|lost| lost.what.contains("prepared transaction \"x\"")), "{found:?}");
+    let new = options().medium(MediumKind::Dram).open("unused").expect("a database");
+    let report = found.copy_into(&new, &|_, _| ()).expect("copied");
+    assert_eq!((report.tables, report.rows, report.is_whole()), (1, 4, false));
 }
 
 #[test]
@@ -554,6 +606,40 @@ fn a_damaged_record_keeps_nobody_out() {
     let (last, there) = killed(&next);
     assert!(last.prepared().is_empty());
     assert_eq!(rows(&last, &there).len(), AFTER.len() + 1);
+}
+
+/// Others may change the rows of one that could not be made again. It stays so, also if a later opening finds all of it
+/// whole.
+#[test]
+fn what_could_not_be_repeated_is_not_repeated_later() {
+    let (db, table) = new();
+    let key = |name| [Value::Bytes(name), Value::UInt(0)];
+    let prepared = prepare_one(&db, &table, 9, b"x");
+    let of_record = |db: &Database| db.table("#prepared").expect("it has been made");
+    let record = {
+        let (of_record, txn) = (of_record(&db), db.begin_read().expect("begin"));
+        let row = txn.get(&of_record, &key(b"x")).expect("a read").expect("the record");
+        row.get::<&[u8]>(2).expect("bytes").to_vec()
+    };
+    prepared.rollback().expect("a rollback");
+    let put_record = |db: &Database, bytes: &[u8]| {
+        let [name, part] = key(b"y");
+        db.run(|txn| txn.upsert(&of_record(db), &[name, part, Value::Bytes(bytes)])).expect("a record");
+    };
+    put_record(&db, b"no record");
+    let (next, _) = killed(&db);
+    next.take_prepared(b"y").expect("it waits").commit().expect_err("it cannot be made again");
+    next.drop_table("t").expect("it is not known that it has changed it");
+    let (next, _) = killed(&db);
+    put_record(&next, &record);
+    let (last, _) = killed(&next);
+    let error = last.take_prepared(b"y").expect("it waits").commit().expect_err("nor is it now");
+    assert!(matches!(error, Error::Damaged { .. }), "{error}");
+    assert!(matches!(last.drop_table("t"), Err(Error::PreparedChanges { .. })));
+    last.take_prepared(b"y").expect("it waits").rollback().expect("a rollback");
+    let (end, _) = killed(&last);
+    assert!(end.prepared().is_empty());
+    end.drop_table("t").expect("nothing is prepared");
 }
 
 /// What is prepared has no version yet, and no entry that counts.

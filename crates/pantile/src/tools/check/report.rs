@@ -28,11 +28,11 @@ pub struct CheckReport {
     pub contents: u64,
     /// Transactions that wrote these contents.
     pub transactions: u64,
-    /// Tables, without the engine's own.
+    /// Tables, without the engine's own, which are checked, too.
     pub tables: u64,
-    /// Rows of all tables.
+    /// Rows of these tables.
     pub rows: u64,
-    /// Entries of all indexes, primary ones included.
+    /// Entries of their indexes, primary ones included.
     pub index_entries: u64,
     /// Values stored out of line.
     pub values_out_of_line: u64,

@@ -29,19 +29,20 @@ pub(super) fn check(core: &Core, options: &CheckOptions, findings: &Findings, do
         let values = OutOfLine::default();
         let checker = Checker { core, table, findings, values: &values };
         let rows = checker.rows(options.thread_count());
-        done.rows += rows;
-        done.index_entries += checker.index("primary", table.tree(), None, rows);
+        let mut entries = checker.index("primary", table.tree(), None, rows);
         for index in &*table.indexes() {
-            done.index_entries += checker.index(&index.name(), index.tree(), Some(index), rows);
+            entries += checker.index(&index.name(), index.tree(), Some(index), rows);
         }
-        if let Some(pieces) =
-            tables.iter().find(|other| catalog::is_of_user(table.id) && other.id == pieces::of(table.id))
-        {
-            done.values_out_of_line += values.check(core, pieces, findings);
+        if catalog::is_of_user(table.id) {
+            done.tables += 1;
+            done.rows += rows;
+            done.index_entries += entries;
+            if let Some(pieces) = tables.iter().find(|other| other.id == pieces::of(table.id)) {
+                done.values_out_of_line += values.check(core, pieces, findings);
+            }
         }
         options.report(CheckStep::Tables, n, total);
     }
-    done.tables = tables.iter().filter(|table| catalog::is_of_user(table.id)).count() as u64;
 }
 
 fn check_names(tables: &[Arc<TableInner>], findings: &Findings) {
