@@ -210,6 +210,5 @@ def open_read_only(path: _Path) -> Database:
 
 
 def restore(backup: _Path, into: _Path) -> int:
-    """Copies a backup into an empty directory and checks the copy. Returns how many rows it has, with the engine's own:
-    at least one for each table, and the pieces of long values."""
+    """Copies a backup into an empty directory and checks the copy. Returns how many rows it has."""
     return Database._restore(backup, into)

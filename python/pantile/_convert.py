@@ -35,7 +35,11 @@ def parts(value: object) -> Tuple[int, Optional[int]]:
     if isinstance(value, datetime):
         if value.tzinfo is None:
             raise InvalidValue(f"{value} has no time zone; give it one, as datetime.timezone.utc")
-        return (value - _EPOCH) // _MICROSECOND, None
+        micros, rest = divmod(value - _EPOCH, _MICROSECOND)
+        # Those of pandas have nanoseconds.
+        if rest or getattr(value, "nanosecond", 0):
+            raise InvalidValue(f"{value} has nanoseconds, and a timestamp has microseconds; nothing was changed")
+        return micros, None
     raise InvalidValue(f"no column holds a {type(value).__name__}; nothing was changed")
 
 

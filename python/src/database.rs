@@ -8,6 +8,7 @@ use pantile::{
     BackupOptions, CheckOptions, Durability, Error as Engine, Isolation, MediumKind, OnPinned, Options,
     TransactionOptions,
 };
+use pyo3::exceptions::PyRuntimeWarning;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -196,8 +197,7 @@ impl Database {
         self.with(py, |db| db.compact().map(drop))
     }
 
-    /// Reads every row and returns how many there are, with the engine's own: at least one for each
-    /// table, and the pieces of long values. Raises `Damaged` when one is.
+    /// Reads every row and returns how many there are. Raises `Damaged` when one is.
     fn verify(&self, py: Python<'_>) -> PyResult<u64> {
         let verified = self.with(py, |db| db.verify(None))?;
         match verified.damaged.first() {
@@ -213,7 +213,8 @@ impl Database {
 
     /// Copies the database into an empty directory, beside its transactions, or where
     /// a backup was interrupted. `rate` is in bytes per second. With `since`, copies
-    /// only what has changed since the backup there. Returns how many rows it holds.
+    /// only what has changed since the backup there. Returns how many rows it holds. Warns (`RuntimeWarning`)
+    /// if it lacks commits that were made beside a transaction which was still writing.
     #[pyo3(signature = (directory, *, rate = None, since = None))]
     fn backup_to(
         &self,
@@ -227,7 +228,20 @@ impl Database {
             Some(since) => options.since(since),
             None => options,
         };
-        self.with(py, |db| db.backup_to(directory, &options).map(|report| report.rows))
+        let report = self.with(py, |db| db.backup_to(directory, &options))?;
+        if !report.is_current {
+            let what = c"a transaction was writing when the backup began, so what others have committed beside it is not in the backup; make another when it has ended";
+            PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), what, 1)?;
+        }
+        Ok(report.rows)
+    }
+
+    /// Whether the database shows every commit that was acknowledged when it was opened. That is false
+    /// only after `open_read_only` beside another process, if commits were made there while another
+    /// transaction went on writing. To see them, open the database again when that has ended.
+    #[getter]
+    fn is_current(&self) -> PyResult<bool> {
+        Ok(self.open()?.is_current())
     }
 
     /// Copies a backup into an empty directory and checks the copy.
@@ -289,8 +303,12 @@ impl Database {
 impl Drop for Database {
     /// A forked process leaves everything to its parent.
     fn drop(&mut self) {
+        let Some(db) = self.open.get_mut().ok().and_then(Option::take) else { return };
         if self.process != std::process::id() {
-            std::mem::forget(self.open.get_mut().ok().and_then(Option::take));
+            std::mem::forget(db);
+        } else {
+            // The last handle closes the database, which may take a second or more. Other threads go on meanwhile.
+            Python::attach(|py| py.detach(|| drop(db)));
         }
     }
 }

@@ -99,7 +99,8 @@ pub fn run(args: &BackupArgs, stop: &'static AtomicBool) -> Result<(), Failure> 
              make another when it has ended.",
         );
     }
-    output.write(&backup_text(&report, &args.to), &report)
+    let written = output.write(&backup_text(&report, &args.to), &report);
+    written.map_err(|failure| failure.after("the backup is complete"))
 }
 
 /// A bar that leaves no line behind.
@@ -138,7 +139,8 @@ pub fn restore(args: &RestoreArgs) -> Result<(), Failure> {
     // Another process may be at work there until this one has begun.
     let options = args.reading.options(1, move || leftover::note(&made));
     let report = pantile::restore(&args.backup, &args.to, &options)?;
-    output.write(&restore_text(&report, &args.to), &report)
+    let written = output.write(&restore_text(&report, &args.to), &report);
+    written.map_err(|failure| failure.after("the database is restored"))
 }
 
 fn backup_text(report: &BackupReport, to: &Path) -> String {
@@ -157,7 +159,7 @@ fn backup_text(report: &BackupReport, to: &Path) -> String {
 fn restore_text(report: &RestoreReport, to: &Path) -> String {
     let RestoreReport { tables, rows, file_bytes, seconds, .. } = report;
     format!(
-        "{tables} tables and {rows} rows (the engine's own included) restored to {} and checked: {file_bytes} bytes; {seconds:.1} s\n",
+        "{tables} tables and {rows} rows restored to {} and checked: {file_bytes} bytes; {seconds:.1} s\n",
         to.display()
     )
 }

@@ -97,7 +97,7 @@ fn text(report: &CheckReport) -> String {
     );
     if report.is_complete {
         text += &format!(
-            "{} tables, {} rows (the engine's own included), {} index entries, {} values out of line\n",
+            "{} tables, {} rows, {} index entries, {} values out of line\n",
             report.tables, report.rows, report.index_entries, report.values_out_of_line
         );
     } else {

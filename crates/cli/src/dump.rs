@@ -90,7 +90,14 @@ pub fn run(args: &DumpArgs, stop: &AtomicBool) -> Result<(), Failure> {
             "a transaction was writing when this began: what others have committed beside it is not in the dump; make another when it has ended",
         );
     }
-    let dumped = written(args, dump(args, &db), stop)?;
+    let dump = dump(args, &db);
+    for name in dump.iter().flat_map(|dump| dump.prepared()) {
+        output::note(&format!(
+            "the prepared transaction \"{}\" is not in the dump; commit it or roll it back, and make another",
+            name.escape_ascii()
+        ));
+    }
+    let dumped = written(args, dump, stop)?;
     summarize(args, dumped, began);
     Ok(())
 }
@@ -127,6 +134,10 @@ fn written(
                 true => Ok(None),
                 false => Err(Failure::failed("the reader of the dump has left, which is not whole")),
             }
+        }
+        // What is on stdout looks like rows, or like the beginning of a dump.
+        Err(error) if args.into.is_none() => {
+            Err(Failure::failed(format!("{error}; what was written, if anything, is not the whole")))
         }
         dumped => Ok(Some(dumped?)),
     }

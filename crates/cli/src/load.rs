@@ -97,7 +97,8 @@ pub fn run(args: &LoadArgs, stop: &AtomicBool) -> Result<(), Failure> {
     let Loaded { tables_created, rows, bytes, .. } = loaded?;
     let seconds = began.elapsed().as_secs_f64();
     let text = format!("{tables_created} tables created, {rows} rows loaded; {seconds:.1} s\n");
-    report.write(&text, &Record { tables_created, rows, bytes, seconds })
+    let record = Record { tables_created, rows, bytes, seconds };
+    report.write(&text, &record).map_err(|failure| failure.after("everything is loaded"))
 }
 
 /// What was in the place of the database.

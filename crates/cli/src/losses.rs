@@ -26,7 +26,8 @@ struct Rows {
 impl Losses {
     /// Counts a row, and names it on stderr.
     pub fn note(&self, row: LeftOut) {
-        let key = format!("({})", row.key.join(", "));
+        // One line for each, whatever is in the key.
+        let key = output::printable(&format!("({})", row.key.join(", ")));
         output::note(&format!(
             "lost: table {:?}, the row with the primary key {key}: {}",
             row.table, row.why

@@ -60,7 +60,8 @@ pub fn run(args: &SalvageArgs) -> Result<(), Failure> {
         let _ = fs::remove_dir_all(&made);
     }
     let report = copied?;
-    output.write(&text(&report, &args.into), &report)?;
+    let written = output.write(&text(&report, &args.into), &report);
+    written.map_err(|failure| failure.after("what is whole is copied"))?;
     if report.is_whole() {
         return Ok(());
     }

@@ -86,12 +86,17 @@ pub fn run(args: &ShellArgs, stop: &AtomicBool) -> Result<(), Failure> {
     let is_open = shell.is_in_transaction();
     drop(shell);
     db.close()?;
+    let rolled_back = if is_open { "; the transaction that was open is rolled back" } else { "" };
     match done {
-        Err(error) if error.is_broken_pipe() => Ok(()),
-        Err(error) if is_open => {
-            Err(Failure::failed(format!("{error}; the transaction that was open is rolled back")))
-        }
-        Err(error) => Err(Failure::failed(error)),
+        Err(Ended { error, are_left }) if error.is_broken_pipe() => match (are_left, is_open) {
+            // It has seen enough.
+            (false, false) => Ok(()),
+            (true, _) => Err(Failure::failed(format!(
+                "the reader of the results has left, and commands that follow may not have run{rolled_back}"
+            ))),
+            (false, true) => Err(Failure::failed(format!("the reader of the results has left{rolled_back}"))),
+        },
+        Err(Ended { error, .. }) => Err(Failure::failed(format!("{error}{rolled_back}"))),
         Ok(()) if is_open => Err(Failure::failed(
             "a transaction was left open and is rolled back; `commit` would have kept it",
         )),
@@ -110,21 +115,43 @@ fn open(args: &ShellArgs) -> Result<Database, Failure> {
     })
 }
 
-fn commands(args: &ShellArgs, shell: &mut Shell<'_>, stop: &AtomicBool) -> Result<(), pantile_shell::Error> {
+/// Why the commands ended early.
+struct Ended {
+    error: pantile_shell::Error,
+    /// Whether there are commands that did not run, where that matters: the reader of the results has left.
+    are_left: bool,
+}
+
+fn commands(args: &ShellArgs, shell: &mut Shell<'_>, stop: &AtomicBool) -> Result<(), Ended> {
     if args.is_typed() {
         output::note(".help lists the commands; Ctrl-D ends the shell");
-        return interact(shell, history().as_deref());
+        return interact(shell, history().as_deref()).map_err(|error| Ended { error, are_left: false });
     }
     let mut out = BufWriter::new(stdout().lock());
     if args.commands.is_empty() {
-        return shell.script("stdin", Input::new(stop), &mut out).map(|_| ());
+        let mut input = Input::new(stop);
+        return shell.script("stdin", &mut input, &mut out).map(drop).map_err(|error| {
+            let are_left = error.is_broken_pipe() && (is_of_inner_script(&error) || input.has_commands());
+            Ended { error, are_left }
+        });
     }
-    for command in &args.commands {
-        if shell.run(command, &mut out)? == Flow::Quit {
-            break;
+    for (n, command) in (1..).zip(&args.commands) {
+        match shell.run(command, &mut out) {
+            Ok(Flow::Continue) => {}
+            Ok(Flow::Quit) => break,
+            Err(error) => {
+                let are_left =
+                    n < args.commands.len() || matches!(error, pantile_shell::Error::Script { .. });
+                return Err(Ended { error, are_left });
+            }
         }
     }
     Ok(())
+}
+
+/// Whether it comes from a script that this one runs, and that may go on.
+fn is_of_inner_script(error: &pantile_shell::Error) -> bool {
+    matches!(error, pantile_shell::Error::Script { cause, .. } if matches!(**cause, pantile_shell::Error::Script { .. }))
 }
 
 /// Where lines that were typed are kept: `PANTILE_HISTORY`, nowhere if that is empty.
@@ -182,6 +209,17 @@ impl Input {
             }
         });
         Self { fed, asks, bytes: Cursor::default() }
+    }
+
+    /// Whether the script has commands that were not read, as far as it is there: a program that writes it may wait for
+    /// results.
+    fn has_commands(&self) -> bool {
+        let rest = self.bytes.get_ref().get(self.bytes.position() as usize..).unwrap_or_default();
+        let text = String::from_utf8_lossy(rest);
+        let is_command = |line: &str| !line.is_empty() && !line.starts_with('#');
+        let first = text.lines().map(str::trim).find(|line| is_command(line));
+        let ends = |line: &str| [".quit", ".exit"].iter().any(|verb| line.eq_ignore_ascii_case(verb));
+        first.is_some_and(|line| !ends(line))
     }
 }
 

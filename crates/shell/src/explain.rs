@@ -6,7 +6,7 @@ use pantile::stats::TableSpace;
 use pantile::{ColumnDef, Decimal, OwnedValue, Stats, Type};
 
 use crate::error::Error;
-use crate::print::Printer;
+use crate::print::{Mode, Printer};
 use crate::session::Session;
 use crate::words::Word;
 
@@ -61,7 +61,8 @@ fn explain_space(session: &Session<'_>, out: &mut dyn Write) -> Result<(), Error
         printer.row(&line(&space, held))?;
     }
     printer.finish()?;
-    total(&stats, out)
+    // Programs get rows, and nothing between them.
+    if session.mode == Mode::Table { total(&stats, out) } else { Ok(()) }
 }
 
 fn line(space: &TableSpace, held: u64) -> [OwnedValue; 8] {

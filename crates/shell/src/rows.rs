@@ -8,7 +8,7 @@ use pantile::{ColumnDef, OwnedValue, Range, Table, Transaction, Value};
 use pantile_transfer::{Dump, Format, Load, Progress};
 
 use crate::error::Error;
-use crate::print::Printer;
+use crate::print::{Mode, Printer};
 use crate::reading::{Reading, key_columns, key_of, value};
 use crate::session::Session;
 use crate::words::Word;
@@ -36,9 +36,12 @@ fn get(session: &Session<'_>, table: &Table, words: &[Word], out: &mut dyn Write
         Some(row) => Ok(Some(row.to_values()?)),
         None => Ok(None),
     })?;
-    let Some(row) = row else { return Ok(writeln!(out, "no such row")?) };
+    if row.is_none() && session.mode == Mode::Table {
+        return Ok(writeln!(out, "no such row")?);
+    }
+    // Programs get an empty result.
     let mut printer = Printer::new(out, &columns, session.mode);
-    printer.row(&row)?;
+    row.iter().try_for_each(|row| printer.row(row))?;
     printer.finish()?;
     Ok(())
 }

@@ -122,6 +122,31 @@ fn a_reader_that_leaves_is_no_failure_of_a_shell() {
     }
 }
 
+/// What comes behind it would be taken for done.
+#[test]
+fn commands_behind_a_reader_that_leaves_are_missed() {
+    let (_dir, path) = shop(50_000);
+    let scripts =
+        [("", "scan orders\ndelete orders 1\n"), ("; the transaction", "begin\nscan orders\ncommit\n")];
+    for (told_too, script) in scripts {
+        let mut child = shell(&[&path]).stdin(Stdio::piped()).spawn().expect("the command runs");
+        child.stdin.take().expect("a pipe").write_all(script.as_bytes()).expect("a script");
+        let mut stdout = child.stdout.take().expect("a pipe");
+        stdout.read_exact(&mut [0; 8]).expect("rows");
+        drop(stdout);
+        let output = child.wait_with_output().expect("the command ends");
+        let (status, _, says) = told(&output);
+        assert_eq!(status, Some(1), "{says}");
+        assert!(says.contains("has left, and commands that follow may not have run"), "{says}");
+        assert!(says.contains(told_too), "{says}");
+    }
+    let mut child =
+        shell(&[&path, "-c", "scan orders", "-c", "delete orders 1"]).spawn().expect("the command runs");
+    drop(child.stdout.take());
+    assert_eq!(child.wait().expect("the command ends").code(), Some(1));
+    assert_eq!(told(&run(&[&path, "-c", "count orders"])), (Some(0), "50000\n", ""));
+}
+
 #[test]
 fn a_long_scan_streams_and_can_be_interrupted() {
     let (_dir, path) = shop(50_000);

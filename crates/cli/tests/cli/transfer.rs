@@ -234,7 +234,10 @@ fn a_reader_that_leaves_is_a_failure_of_a_whole_dump_only() {
     let (status, told) = told(&full.expect("the command runs"));
     assert_eq!(
         (status, told.as_str()),
-        (Some(1), "pantile: cannot write the output: No space left on device (os error 28)\n")
+        (
+            Some(1),
+            "pantile: cannot write the output: No space left on device (os error 28); what was written, if anything, is not the whole\n"
+        )
     );
 }
 

@@ -44,6 +44,7 @@ use crate::schema::{DumpEnd, Header, TableEnd, TableLine, VERSION};
 pub struct Dump<'d> {
     txn: Transaction,
     tables: Vec<(Table, TableDef)>,
+    prepared: Vec<Vec<u8>>,
     progress: &'d dyn Fn(&Progress<'_>) -> ControlFlow<()>,
     left_out: Option<Call<'d>>,
 }
@@ -56,13 +57,20 @@ impl std::fmt::Debug for Dump<'_> {
 
 impl<'d> Dump<'d> {
     /// Begins a dump of all tables. Prepared transactions are left out, because they can be
-    /// committed only in the database in which they were prepared.
+    /// committed only in the database in which they were prepared; [`Dump::prepared`] names them.
     ///
     /// # Errors
     /// [`Error::Database`].
     pub fn new(db: &'d Database) -> Result<Self, Error> {
         let names = db.tables().into_iter().filter(|name| !db.is_for_prepared(name));
-        Self::of_tables(db, &names.collect::<Vec<_>>())
+        let dump = Self::of_tables(db, &names.collect::<Vec<_>>())?;
+        Ok(Self { prepared: db.written_prepared()?, ..dump })
+    }
+
+    /// The names of the prepared transactions that wait to be committed or rolled back, and are
+    /// not in a dump of all tables. Of a dump of some tables, none are named.
+    pub fn prepared(&self) -> &[Vec<u8>] {
+        &self.prepared
     }
 
     /// Begins a dump of these tables, each of them once.
@@ -71,12 +79,23 @@ impl<'d> Dump<'d> {
     /// [`Error::Database`], for example if there is no such table.
     pub fn of_tables<S: AsRef<str>>(db: &'d Database, names: &[S]) -> Result<Self, Error> {
         let is_first = |n: usize| !names[..n].iter().any(|name| name.as_ref() == names[n].as_ref());
-        let names = (0..names.len()).filter(|n| is_first(*n)).map(|n| names[n].as_ref());
-        let tables: Result<Vec<Table>, _> = names.map(|name| db.table(name)).collect();
-        let tables = tables?.into_iter().map(|table| (table.definition(), table));
-        let tables = tables.map(|(def, table)| (table, def)).collect();
-        // Tables are older than the transaction that reads them.
-        Ok(Self { txn: db.begin_read()?, tables, progress: &|_| ControlFlow::Continue(()), left_out: None })
+        let names: Vec<_> = (0..names.len()).filter(|n| is_first(*n)).map(|n| names[n].as_ref()).collect();
+        loop {
+            let tables: Result<Vec<Table>, _> = names.iter().map(|name| db.table(name)).collect();
+            let tables = tables?;
+            // Tables are older than the transaction that reads them.
+            let txn = db.begin_read()?;
+            // If one was altered in between, the transaction sees more columns than these handles.
+            let is_same =
+                |table: &Table| db.table(table.name()).is_ok_and(|now| now.columns() == table.columns());
+            if !tables.iter().all(is_same) {
+                continue;
+            }
+            let tables = tables.into_iter().map(|table| (table.definition(), table));
+            let tables = tables.map(|(def, table)| (table, def)).collect();
+            let progress = &|_: &Progress<'_>| ControlFlow::Continue(());
+            return Ok(Self { txn, tables, prepared: Vec::new(), progress, left_out: None });
+        }
     }
 
     /// Sets a function that reports progress. If it returns `Break`, the dump stops and fails with
