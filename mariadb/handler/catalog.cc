@@ -154,6 +154,8 @@ int catalog::open(pantile_db *database)
     code= pantile_drop_table(db, name.c_str());
     if (code == PANTILE_BUSY)
     {
+      /* Its number is not for another. */
+      last_number= std::max<uint64_t>(last_number, strtoull(name.c_str() + 1, nullptr, 10));
       sql_print_warning("Pantile: a table that has no name any more stays until the server is next started: %s",
                         pantile_error_message());
       code= PANTILE_OK;

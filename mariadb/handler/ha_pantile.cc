@@ -2,6 +2,7 @@
 /* Opening tables, and reading and writing rows. */
 #include "ha_pantile.h"
 #include <algorithm>
+#include <utility>
 
 int ha_pantile::error(int code, int none)
 {
@@ -789,9 +790,11 @@ int ha_pantile::write_row(const uchar *record)
     return failed;
   if (int failed= compute_virtual(record))
     return failed;
+  number_error= 0;
   if (table->next_number_field && record == table->record[0])
     if (int failed= update_auto_increment())
-      return failed;
+      /* The server has a code of its own, whatever the reason. */
+      return number_error ? std::exchange(number_error, 0) : failed;
   if (!shape.encode(table, record, scratch, values))
     return refuse_long_key(record);
   if (shape.primary == MAX_KEY)
@@ -880,6 +883,7 @@ void ha_pantile::get_auto_increment(ulonglong offset, ulonglong increment, ulong
 {
   uint64_t number;
   const int code= share->take_numbers(offset, increment, wanted, &number);
+  number_error= code == PANTILE_OK || code == PANTILE_BAD_VALUE ? 0 : error(code);
   *first= code == PANTILE_OK ? number : ULONGLONG_MAX;
   *got= code == PANTILE_OK ? wanted : 0;
 }

@@ -237,6 +237,7 @@ private:
   bool copies= false;
   bool replaces= false;            /* the statement reads a row that is in the way of its own */
   uint copied= 0;
+  int number_error= 0;             /* why no number was given out */
   uint64_t txn_number= 0;
   thr_lock_type lock_type= TL_UNLOCK;
   bool locks_rows= false;

@@ -292,8 +292,8 @@ static int stop(void *)
     return 0;
   backup::end();
   watch::stop();
-  if (!commit_all_later())
-    sql_print_error("Pantile: a transaction that the binary log has committed stays prepared: there is no space for it");
+  if (!decide_all_later())
+    sql_print_error("Pantile: a transaction that is decided stays prepared: there is no space to commit it or to roll it back");
   catalog::close();
   if (pantile_close(pantile_database) != PANTILE_OK)
   {

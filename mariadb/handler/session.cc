@@ -359,9 +359,13 @@ int Session::commit(THD *thd, bool all)
     }
     if (is_prepared() || (txn && !only_reads))
       statistic_increment(pantile_counters.commits, &LOCK_status);
+    const std::string by_client= waiting;
     int code= end(true);
     if (!unpublished.empty())
-      code= commit_later(thd, unpublished);
+      code= decide_later(thd, unpublished, true, PANTILE_STORAGE_FULL);
+    /* The server forgets the name, whatever becomes of it. */
+    else if (code != PANTILE_OK && !by_client.empty())
+      code= decide_later(thd, by_client, true, code);
     unpublished.clear();
     drop_tables();
     leave();
@@ -446,7 +450,10 @@ int Session::rollback(THD *thd, bool all)
     if (is_prepared() || (txn && !only_reads))
       statistic_increment(pantile_counters.rollbacks, &LOCK_status);
     const bool was_prepared= is_prepared();
-    const int code= end(false);
+    const std::string by_client= waiting;
+    int code= end(false);
+    if (code != PANTILE_OK && !by_client.empty())
+      code= decide_later(thd, by_client, false, code);
     leave();
     if (was_prepared && code != PANTILE_OK)
     {

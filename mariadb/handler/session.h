@@ -62,6 +62,7 @@ public:
   /* Why the transaction was ended, after HA_ERR_ROLLBACK; empty if the engine's message says it. */
   const std::string &why_ended() const { return ended; }
   Failure failure;
+  query_id_t compacted_by= 0; /* the statement that has last given space back */
 
 private:
   /* Between statements another thread may end the transaction. All that uses it begins with `take`, and ends with `leave`

@@ -5,6 +5,7 @@
 #include "two_phases.h"
 #include "session.h"
 #include <algorithm>
+#include <map>
 #include <set>
 
 /* Of the XA specification (X/Open CAE, "Distributed Transaction Processing: The XA Specification", 1991). */
@@ -106,38 +107,53 @@ static int recover(handlerton *, XID *list, uint length)
   return (int) count;
 }
 
-/* In the binary log, and not committed. */
+/* Those of which nobody else knows any more, and whether they are to be committed. */
 static std::mutex later_lock;
-static std::set<std::string> later;
+static std::map<std::string, bool> later;
 
-static int commit_now(const std::string &name)
+static int decide_now(const std::string &name, bool commits)
 {
   pantile_prepared *prepared;
   const int code= pantile_prepared_take(pantile_database, name.data(), name.size(), &prepared);
-  return code == PANTILE_OK ? pantile_prepared_commit(prepared, nullptr) : code;
+  if (code != PANTILE_OK)
+    return code;
+  return commits ? pantile_prepared_commit(prepared, nullptr) : pantile_prepared_rollback(prepared);
 }
 
-int commit_later(THD *thd, const std::string &name)
+/* Whether trying again may help. */
+static bool may_pass(int code)
 {
-  int code= PANTILE_OK;
-  for (int seconds= 0; seconds < 10; seconds++)
+  return code == PANTILE_STORAGE_FULL || code == PANTILE_MEMORY_FULL || code == PANTILE_TOO_MANY_TRANSACTIONS;
+}
+
+int decide_later(THD *thd, const std::string &name, bool commits, int code)
+{
+  for (int seconds= 0; may_pass(code) && seconds < 10; seconds++)
   {
-    if ((code= commit_now(name)) == PANTILE_OK)
+    if ((code= decide_now(name, commits)) == PANTILE_OK)
       return code;
     if (thd_killed(thd))
       break;
     my_sleep(1000000);
   }
+  if (!may_pass(code))
+    return code;
   std::lock_guard<std::mutex> alone(later_lock);
-  later.insert(name);
+  later[name]= commits;
   return code;
 }
 
-bool commit_all_later()
+bool decide_all_later()
 {
   std::lock_guard<std::mutex> alone(later_lock);
-  for (auto name= later.begin(); name != later.end();)
-    name= commit_now(*name) == PANTILE_OK ? later.erase(name) : std::next(name);
+  for (auto one= later.begin(); one != later.end();)
+  {
+    const int code= decide_now(one->first, one->second);
+    if (code == PANTILE_DAMAGED)
+      sql_print_error("Pantile: a transaction that is decided cannot be committed, and is to be rolled back: %s",
+                      pantile_error_message());
+    one= may_pass(code) ? std::next(one) : later.erase(one);
+  }
   return later.empty();
 }
 
@@ -180,7 +196,7 @@ static int rollback_by_xid(handlerton *, XID *xid) { return decide(xid, "rolled 
 /* The binary log keeps what it needs to decide commits until they are durable. */
 static void request_checkpoint(void *cookie)
 {
-  if (commit_all_later() && pantile_sync(pantile_database) == PANTILE_OK)
+  if (decide_all_later() && pantile_sync(pantile_database) == PANTILE_OK)
     commit_checkpoint_notify_ha(cookie);
   else
     sql_print_error("Pantile: commits are not durable, and the binary log is kept: %s", pantile_error_message());

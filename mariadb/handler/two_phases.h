@@ -11,12 +11,13 @@ std::string name_of_transaction(THD *thd);
 /* An error of a commit or of a prepare, told to the client. Returns the handler's. */
 int tell_not_committed(THD *thd, int code);
 
-/* Commits a transaction that is in the binary log, and that the engine had no space to commit, once there is space.
- * Returns the engine's code. If there is none for long, it is tried again when the binary log is changed, and when the
- * server stops. */
-int commit_later(THD *thd, const std::string &name);
+/* Commits or rolls back a prepared transaction that is decided, and for which the engine had no space, once there is
+ * space: one that is in the binary log, or one whose name the server forgets. `code` is what the first try returned.
+ * Returns the engine's code. If there is no space for long, it is tried again when the binary log is changed, and when
+ * the server stops. */
+int decide_later(THD *thd, const std::string &name, bool commits, int code);
 /* Whether no such transaction is left. */
-bool commit_all_later();
+bool decide_all_later();
 
 void fill_in_two_phases(handlerton *hton);
 

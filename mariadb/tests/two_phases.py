@@ -2,7 +2,8 @@
 binary log on, and while clients prepare transactions by XA. After each restart:
 
 - every transaction that was acknowledged is in both engines, and none is in one of them only;
-- what XA has prepared is prepared, with its locks, and what was decided is decided.
+- what XA has prepared is prepared, with its locks, and what was decided is decided;
+- an index that is added and dropped meanwhile leads to all rows, or is not there.
 
 In the end, the binary log gives the same tables on another server, but for what XA has written: the server writes that a
 transaction is prepared into the log after the engines have prepared it, and a kill in between leaves the one without the
@@ -101,6 +102,29 @@ class Alone(Client):
             if error.args[0] not in IN_THE_WAY:
                 raise
             connection.rollback()
+
+
+# One was about to commit for ten seconds: the machine is busy.
+ALSO_IN_THE_WAY = (*IN_THE_WAY, 1815)
+# A definition changes in place 200 times, and then by a copy.
+TOO_MANY_CHANGES = 1845
+
+
+class Indexes(Client):
+    """Adds an index to a table beside those who write to it, of whom one is always about to commit."""
+
+    highest = "READ COMMITTED"
+
+    def transaction(self, connection, cursor):
+        try:
+            cursor.execute("ALTER TABLE alone ADD INDEX IF NOT EXISTS more (seq), ALGORITHM=INPLACE, LOCK=NONE")
+            cursor.execute("ALTER TABLE alone DROP INDEX IF EXISTS more")
+            self.known += 1
+        except pymysql.err.MySQLError as error:
+            if error.args[0] == TOO_MANY_CHANGES:
+                cursor.execute("ALTER TABLE alone FORCE, ALGORITHM=COPY")
+            elif error.args[0] not in ALSO_IN_THE_WAY:
+                raise
 
 
 class Xa(Client):
@@ -333,7 +357,7 @@ def main():
         xas = [Xa(directory, n, known, rand.random()) for n, (known, _) in enumerate(xa)]
         for client, (_, state) in zip(xas, xa):
             client.state = state
-        threads = [*pairs, *singles, *[client for client in xas if not client.state]]
+        threads = [*pairs, *singles, Indexes(directory, 0, 0, rand.random()), *[client for client in xas if not client.state]]
         for thread in threads:
             thread.start()
         time.sleep(rand.uniform(0.2, 1.5))
@@ -346,6 +370,8 @@ def main():
         with connection.cursor() as cursor:
             check_both(cursor, pairs)
             check_clients(cursor, "alone", singles)
+            found = one(cursor, "CHECK TABLE alone")
+            assert found[3] == "OK", found
             check_xa(directory, cursor, xas, rand)
         connection.commit()
         connection.close()
