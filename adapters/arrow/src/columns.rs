@@ -148,7 +148,10 @@ impl Cells for FixedSizeBinaryBuilder {
     fn push(&mut self, row: &Row<'_>, column: usize) -> Result<usize> {
         match row.get::<Option<Cow<'_, [u8]>>>(column)? {
             // The engine has padded it to the length of the type.
-            Some(bytes) => self.append_value(bytes).expect("the length of the type"),
+            Some(bytes) => {
+                self.append_value(&bytes).expect("the length of the type");
+                return Ok(bytes.len());
+            }
             None => self.append_null(),
         }
         Ok(0)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::Session;
-use datafusion::common::{Constraint, Constraints, Result};
+use datafusion::common::{Constraint, Constraints, Result, exec_err};
 use datafusion::datasource::{TableProvider, TableType};
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 use datafusion::physical_plan::ExecutionPlan;
@@ -76,7 +76,16 @@ impl TableProvider for PantileTable {
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let columns = projection.cloned().unwrap_or_else(|| (0..self.schema.fields().len()).collect());
-        let (path, rows) = Path::shortest(&self.of.txn.lock(), &self.of.table, filters).map_err(external)?;
+        let txn = self.of.txn.lock();
+        if txn.is_before(&self.of.table) {
+            let name = self.of.table.name();
+            return exec_err!(
+                "table {name:?} was made or truncated after the state that the query reads; query again when the \
+                 transactions that were open then have ended"
+            );
+        }
+        let (path, rows) = Path::shortest(&txn, &self.of.table, filters).map_err(external)?;
+        drop(txn);
         Ok(Arc::new(Scan::new(Arc::clone(&self.of), path, columns, limit, rows)?))
     }
 }

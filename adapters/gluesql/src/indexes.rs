@@ -15,7 +15,7 @@ use crate::expression::Expression;
 use crate::failed::Outcome;
 use crate::order;
 use crate::rows::{Rows, entries, is_comparable};
-use crate::tables::Stored;
+use crate::tables::{MOST_OF_KEY, Stored};
 
 impl Index for PantileStorage {
     fn scan_indexed_data<'a>(
@@ -46,7 +46,8 @@ impl PantileStorage {
         let mut bound = None;
         let mut filter = None;
         if let Some((operator, value)) = compared {
-            for bytes in spellings(&value)? {
+            // A longer value is compared with the rows themselves.
+            for bytes in spellings(&value)?.into_iter().filter(|bytes| bytes.len() <= MOST_OF_KEY) {
                 if is_comparable(&self.tables, &txn, id, &bytes)? {
                     bound = Some((operator, bytes));
                 }

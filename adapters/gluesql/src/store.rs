@@ -11,7 +11,7 @@ use crate::PantileStorage;
 use crate::failed::Outcome;
 use crate::order;
 use crate::rows::Rows;
-use crate::tables::{Put, Stored, unpacked};
+use crate::tables::{MOST_OF_KEY, Put, Stored, unpacked};
 
 impl Store for PantileStorage {
     fn fetch_schema(&self, table_name: &str) -> Result<Option<Schema>> {
@@ -28,6 +28,10 @@ impl Store for PantileStorage {
         self.read(|tables, txn| {
             let Some(stored) = Stored::load(tables, txn, table_name)? else { return Ok(None) };
             let key = order::bytes_of(key);
+            // No row has such a key.
+            if key.len() > MOST_OF_KEY {
+                return Ok(None);
+            }
             let Some(row) = txn.get(&tables.rows, &[stored.id.into(), key.as_slice().into()])? else {
                 return Ok(None);
             };

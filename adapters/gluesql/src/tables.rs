@@ -14,8 +14,10 @@ use crate::expression::Expression;
 use crate::failed::Outcome;
 use crate::order;
 
-/// A key of a table of Pantile's takes 3,064 bytes at most, and bytes in it may take twice their length.
-const KEY: Type = Type::Bytes(1500);
+/// Most bytes of a key. One of a table of Pantile's takes 3,064 bytes at most, and bytes in it may take twice their
+/// length.
+pub const MOST_OF_KEY: usize = 1500;
+const KEY: Type = Type::Bytes(MOST_OF_KEY as u32);
 const NAME: Type = Type::String(1500);
 const ANY: Type = Type::Bytes(u32::MAX);
 

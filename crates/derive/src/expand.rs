@@ -56,9 +56,9 @@ pub fn expand(record: &Record) -> TokenStream {
                 [#(#key_values),*]
             }
 
-            fn read<C: ::pantile::ColumnRef>(
+            fn read<__PantileColumn: ::pantile::ColumnRef>(
                 row: &::pantile::Row<'_>,
-                column: impl ::core::ops::Fn(usize) -> C,
+                column: impl ::core::ops::Fn(usize) -> __PantileColumn,
             ) -> ::pantile::Result<Self> {
                 ::core::result::Result::Ok(Self {
                     #(#read,)*
@@ -111,7 +111,7 @@ fn column_type((n, column): (usize, &Column)) -> TokenStream {
 }
 
 fn type_name(n: usize) -> Ident {
-    format_ident!("TYPE_{n}")
+    format_ident!("__PANTILE_TYPE_{n}")
 }
 
 /// What is checked when the struct is compiled: `Option`s, and keys.

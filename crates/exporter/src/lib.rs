@@ -17,6 +17,8 @@
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+#[cfg(unix)]
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
@@ -37,6 +39,9 @@ const MOST: usize = 8;
 #[derive(Debug)]
 pub struct Exporter {
     address: SocketAddr,
+    /// What the thread waits for, to be shut down.
+    #[cfg(unix)]
+    socket: TcpStream,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -48,6 +53,8 @@ pub struct Exporter {
 pub fn serve(db: &Database, address: impl ToSocketAddrs) -> io::Result<Exporter> {
     let listener = TcpListener::bind(address)?;
     let address = listener.local_addr()?;
+    #[cfg(unix)]
+    let socket = TcpStream::from(OwnedFd::from(listener.try_clone()?));
     let stop = Arc::new(AtomicBool::new(false));
     let (db, stopped) = (db.clone(), Arc::clone(&stop));
     let builder = thread::Builder::new().name("pantile-exporter".into());
@@ -68,7 +75,13 @@ pub fn serve(db: &Database, address: impl ToSocketAddrs) -> io::Result<Exporter>
             }
         }
     })?;
-    Ok(Exporter { address, stop, thread: Some(thread) })
+    Ok(Exporter {
+        address,
+        #[cfg(unix)]
+        socket,
+        stop,
+        thread: Some(thread),
+    })
 }
 
 impl Exporter {
@@ -81,7 +94,10 @@ impl Exporter {
 impl Drop for Exporter {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::SeqCst);
-        // The thread waits for a connection; if this one is refused, it does not.
+        // The thread waits for a connection. Linux ends that where the socket is shut down, also if nobody can connect
+        // any more.
+        #[cfg(unix)]
+        let _ = self.socket.shutdown(Shutdown::Both);
         let _ = TcpStream::connect_timeout(&reachable(self.address), PATIENCE);
         if let Some(thread) = self.thread.take() {
             // A thread that panicked has already said so.
