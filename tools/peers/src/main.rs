@@ -11,7 +11,7 @@ use pantile_bench::memory::{Failure, WORKER};
 /// Measure Pantile and other stores in one run.
 #[derive(Parser)]
 enum Arguments {
-    /// Loads, updates, reads, scans, a queue, space and opening, of five stores.
+    /// Loads, updates, reads, scans, a queue, space and opening, of six stores.
     Side(side::Arguments),
     /// Reads and updates of data that is larger than memory.
     Memory(larger::Arguments),
