@@ -283,13 +283,13 @@ pub struct Step {
 }
 
 /// The seed of the first repetition.
-const SEED: u64 = 42;
+const FIRST_SEED: u64 = 42;
 
 impl Step {
     /// The seed of its data and transactions. Each repetition has another, so that intervals cover
     /// what these vary by; runs that are compared have the same.
     pub fn seed(&self) -> u64 {
-        SEED + self.repetition as u64 - 1
+        FIRST_SEED + self.repetition as u64 - 1
     }
 }
 
