@@ -1,11 +1,12 @@
 //! Restoring: a copy that has been checked, or nothing.
 
 use std::fs;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, PermissionsExt};
 
 use pantile::tools::RestoreReport;
 use pantile::{
-    CheckOptions, Database, Durability, Error, IndexDef, Options, Range, TableDef, Type, Value, restore,
+    BackupOptions, CheckOptions, Database, Durability, Error, IndexDef, Options, Range, TableDef, Type,
+    Value, restore,
 };
 use pantile_testkit::{Bed, Home, Random, ScratchDir, SeedNote, fails, seeds};
 
@@ -42,6 +43,28 @@ fn what_is_restored_is_what_was_backed_up() {
     assert!(!place.path().join("other").exists());
     // The backup was not touched.
     is_sound(backup.path());
+}
+
+/// Keys and rows are read by nobody who may not read the database.
+#[test]
+fn what_is_made_of_a_database_is_as_private() {
+    for mode in [0o600, 0o640, 0o644] {
+        let place = ScratchDir::new();
+        let [shop, backup, back] = ["shop", "backup", "back"].map(|name| place.path().join(name));
+        let db = Database::open(&shop).expect("open");
+        let def = TableDef::new("t").column("id", Type::U64).primary_key(["id"]);
+        let table = db.create_table(def).expect("create");
+        db.run(|txn| txn.insert(&table, &[1u64.into()])).expect("insert");
+        fs::set_permissions(shop.join("pantile.data"), fs::Permissions::from_mode(mode)).expect("a mode");
+        db.backup_to(&backup, &BackupOptions::new()).expect("a backup");
+        restore(&backup, &back, &CheckOptions::new()).expect("restored");
+        db.close().expect("closed");
+        let copies = [shop.join("pantile.image"), backup.join("pantile.data"), back.join("pantile.data")];
+        for copy in copies {
+            let found = copy.metadata().expect("it is there").permissions().mode() & 0o777;
+            assert_eq!(found, mode, "{}", copy.display());
+        }
+    }
 }
 
 /// Any database that is closed can be restored, also one that was killed.
