@@ -35,11 +35,10 @@ def parts(value: object) -> Tuple[int, Optional[int]]:
     if isinstance(value, datetime):
         if value.tzinfo is None:
             raise InvalidValue(f"{value} has no time zone; give it one, as datetime.timezone.utc")
-        micros, rest = divmod(value - _EPOCH, _MICROSECOND)
-        # Those of pandas have nanoseconds.
-        if rest or getattr(value, "nanosecond", 0):
+        # Those of pandas may have them.
+        if getattr(value, "nanosecond", 0):
             raise InvalidValue(f"{value} has nanoseconds, and a timestamp has microseconds; nothing was changed")
-        return micros, None
+        return (value - _EPOCH) // _MICROSECOND, None
     raise InvalidValue(f"no column holds a {type(value).__name__}; nothing was changed")
 
 
