@@ -2,7 +2,6 @@
 /* Opening tables, and reading and writing rows. */
 #include "ha_pantile.h"
 #include <algorithm>
-#include <utility>
 
 int ha_pantile::error(int code, int none)
 {
@@ -794,7 +793,7 @@ int ha_pantile::write_row(const uchar *record)
   if (table->next_number_field && record == table->record[0])
     if (int failed= update_auto_increment())
       /* The server has a code of its own, whatever the reason. */
-      return number_error ? std::exchange(number_error, 0) : failed;
+      return number_error ? number_error : failed;
   if (!shape.encode(table, record, scratch, values))
     return refuse_long_key(record);
   if (shape.primary == MAX_KEY)

@@ -392,18 +392,14 @@ pub extern "C" fn pantile_compact(db: *mut pantile_db, stop: pantile_stop, conte
         // SAFETY: the caller has handed over a function and what it takes.
         let go_on = || unsafe { go_on(stop, context) };
         // Where there is little to do, it may not be asked on the way.
-        let mut is_stopped = go_on().is_break();
-        if !is_stopped {
+        let mut flow = go_on();
+        if flow.is_continue() {
             lent(db, "the database")?.db.compact_with(|_| {
-                let flow = go_on();
-                is_stopped = flow.is_break();
+                flow = go_on();
                 flow
             })?;
         }
-        if is_stopped {
-            return Err(Error::Cancelled.into());
-        }
-        Ok(PANTILE_OK)
+        if flow.is_break() { Err(Error::Cancelled.into()) } else { Ok(PANTILE_OK) }
     })
 }
 

@@ -99,8 +99,7 @@ pub fn run(args: &BackupArgs, stop: &'static AtomicBool) -> Result<(), Failure> 
              make another when it has ended.",
         );
     }
-    let written = output.write(&backup_text(&report, &args.to), &report);
-    written.map_err(|failure| failure.after("the backup is complete"))
+    output.write_after("the backup is complete", &backup_text(&report, &args.to), &report)
 }
 
 /// A bar that leaves no line behind.
@@ -139,8 +138,7 @@ pub fn restore(args: &RestoreArgs) -> Result<(), Failure> {
     // Another process may be at work there until this one has begun.
     let options = args.reading.options(1, move || leftover::note(&made));
     let report = pantile::restore(&args.backup, &args.to, &options)?;
-    let written = output.write(&restore_text(&report, &args.to), &report);
-    written.map_err(|failure| failure.after("the database is restored"))
+    output.write_after("the database is restored", &restore_text(&report, &args.to), &report)
 }
 
 fn backup_text(report: &BackupReport, to: &Path) -> String {

@@ -65,7 +65,7 @@ pub fn run(args: &CompactArgs, stop: &AtomicBool) -> Result<(), Failure> {
         is_held: left.is_held,
         held_by,
     };
-    output.write(&text(&record), &record).map_err(|failure| failure.after("the database is compacted"))?;
+    output.write_after("the database is compacted", &text(&record), &record)?;
     if !record.is_held {
         return Ok(());
     }

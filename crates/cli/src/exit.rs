@@ -45,11 +45,6 @@ impl Failure {
     pub fn failed(why: impl Display) -> Self {
         Self { exit: Exit::Failure, line: one_line(&why.to_string()) }
     }
-
-    /// The same after the work itself was `done`: only its report is missing.
-    pub fn after(self, done: &str) -> Self {
-        Self { line: format!("{done}, but {}", self.line), ..self }
-    }
 }
 
 impl From<pantile_bench::Error> for Failure {

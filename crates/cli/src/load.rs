@@ -98,7 +98,7 @@ pub fn run(args: &LoadArgs, stop: &AtomicBool) -> Result<(), Failure> {
     let seconds = began.elapsed().as_secs_f64();
     let text = format!("{tables_created} tables created, {rows} rows loaded; {seconds:.1} s\n");
     let record = Record { tables_created, rows, bytes, seconds };
-    report.write(&text, &record).map_err(|failure| failure.after("everything is loaded"))
+    report.write_after("everything is loaded", &text, &record)
 }
 
 /// What was in the place of the database.

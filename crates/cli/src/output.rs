@@ -68,6 +68,14 @@ impl Output {
     }
 }
 
+impl Output {
+    /// The same after the work itself was `done`, which a report that cannot be written does not hide.
+    pub fn write_after(&mut self, done: &str, text: &str, record: &impl Serialize) -> Result<(), Failure> {
+        let said = |failure: Failure| Failure { line: format!("{done}, but {}", failure.line), ..failure };
+        self.write(text, record).map_err(said)
+    }
+}
+
 /// Writes to a file in place of what it holds. One that cannot be cut, as a pipe, holds nothing.
 fn replace(file: &mut File, bytes: &[u8]) -> std::io::Result<()> {
     if file.metadata()?.is_file() {

@@ -60,8 +60,7 @@ pub fn run(args: &SalvageArgs) -> Result<(), Failure> {
         let _ = fs::remove_dir_all(&made);
     }
     let report = copied?;
-    let written = output.write(&text(&report, &args.into), &report);
-    written.map_err(|failure| failure.after("what is whole is copied"))?;
+    output.write_after("what is whole is copied", &text(&report, &args.into), &report)?;
     if report.is_whole() {
         return Ok(());
     }

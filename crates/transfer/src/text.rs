@@ -1,6 +1,5 @@
 //! Values as text, the same in CSV and in JSON.
 
-use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::Write;
 
@@ -127,12 +126,12 @@ pub fn parse_string(text: &str, max: u32, into: &mut Batch) -> Option<Cell> {
 
 fn parse_bytes(text: &str, max: u32, into: &mut Batch) -> Option<Cell> {
     let at = into.bytes.len();
-    // Programs break long lines, as SQLite's `base64` does, which ends each of them.
-    let text: Cow<'_, str> = match text.bytes().any(|byte| byte.is_ascii_whitespace()) {
-        true => text.split_ascii_whitespace().collect::<String>().into(),
-        false => text.into(),
-    };
-    BASE64.decode_vec(text.as_bytes(), &mut into.bytes).ok()?;
+    if BASE64.decode_vec(text, &mut into.bytes).is_err() {
+        // Programs break long lines, as SQLite's `base64` does, which ends each of them.
+        into.bytes.truncate(at);
+        let one_line: String = text.split_ascii_whitespace().collect();
+        BASE64.decode_vec(one_line, &mut into.bytes).ok()?;
+    }
     let len = u32::try_from(into.bytes.len() - at).ok().filter(|len| *len <= max)?;
     Some(Cell::Bytes { at, len })
 }
