@@ -120,6 +120,9 @@ pub struct Clock {
     floor: AtomicU64,
     /// The shared counter.
     counter: AtomicU64,
+    /// How far its ticks are ahead of the time that has passed: the cycle counter that it took over
+    /// from had run faster.
+    ahead: AtomicU64,
     origin_tick: u64,
     origin_cycles: u64,
     origin_time: Duration,
@@ -164,6 +167,7 @@ impl Clock {
             shared_mode: AtomicBool::new(trusted.is_none()),
             floor: AtomicU64::new(first),
             counter: AtomicU64::new(first),
+            ahead: AtomicU64::new(0),
             origin_tick: first,
             origin_cycles: cycles(),
             origin_time: Duration::ZERO,
@@ -181,6 +185,7 @@ impl Clock {
             shared_mode: AtomicBool::new(true),
             floor: AtomicU64::new(first),
             counter: AtomicU64::new(first),
+            ahead: AtomicU64::new(0),
             origin_tick: first,
             origin_cycles: 0,
             origin_time: time.now(),
@@ -269,7 +274,7 @@ impl Clock {
         {
             return self.origin_tick + ticks - self.origin_time.as_nanos() as u64 / TICK_NS;
         }
-        let now = self.origin_tick + self.elapsed().as_nanos() as u64 / TICK_NS;
+        let now = self.passed() + self.ahead.load(Ordering::Relaxed);
         let mut last = self.counter.load(Ordering::Relaxed);
         loop {
             let next = now.max(last + 1);
@@ -280,16 +285,22 @@ impl Clock {
         }
     }
 
+    /// The tick by the time that has passed.
+    fn passed(&self) -> u64 {
+        self.origin_tick + self.elapsed().as_nanos() as u64 / TICK_NS
+    }
+
     /// Records that `tick` has passed, so that a counter below it, by more than cores differ, is noticed.
     pub fn raise_floor(&self, tick: u64) {
         self.floor.fetch_max(tick, Ordering::Relaxed);
     }
 
     /// Abandons the cycle counter for good. Later ticks are above `drawn`, the
-    /// highest tick that any transaction has drawn.
+    /// highest tick that any transaction has drawn, and go on from there with the time.
     pub fn fall_back(&self, drawn: u64) {
         let above = drawn.max(self.floor.load(Ordering::Relaxed)) + 1;
         self.counter.fetch_max(above, Ordering::SeqCst);
+        self.ahead.fetch_max(above.saturating_sub(self.passed()), Ordering::SeqCst);
         self.shared_mode.store(true, Ordering::SeqCst);
     }
 

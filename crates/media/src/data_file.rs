@@ -157,9 +157,11 @@ impl DataFile {
         check_within(end, most)
     }
 
-    /// Makes the file no longer than `len` bytes. Best effort.
+    /// Makes the file no longer than `len` bytes. Best effort: a process that reads the file and
+    /// looks behind its end does not live on, so as long as there may be one the file stays.
     pub(crate) fn shorten(&self, len: u64) {
-        if self.file.metadata().is_ok_and(|found| found.len() > len) {
+        let is_longer = self.file.metadata().is_ok_and(|found| found.len() > len);
+        if is_longer && self.readers().is_ok_and(|readers| readers.is_empty()) {
             let _ = self.file.set_len(len);
         }
     }

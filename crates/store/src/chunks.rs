@@ -440,9 +440,15 @@ impl Store {
         if allocator.free_in(chunk) < chunk.geometry.blocks {
             return None;
         }
+        let generation = chunk.next_generation();
+        if self.past.have(number, generation) {
+            // The next division would have generations of a past one.
+            allocator.empty.push_back((number, now()));
+            return None;
+        }
         allocator.remove_chunk(chunk);
         // Before walks find the chunk no more.
-        self.past.note(chunk, chunk.next_generation());
+        self.past.note(chunk, generation);
         let chunk = self.remove_chunk(number)?;
         // A state record that was sampled earlier still counts this chunk, so
         // it must not be taken for a later one.
@@ -582,6 +588,9 @@ impl Store {
     /// [`StoreError::Medium`].
     pub fn discard_free(&self, most: usize, at_once: bool) -> Result<(), StoreError> {
         self.begin_write()?;
+        // Threads that find blocks by their names may be reading one that has become free since. They
+        // would not live on if the medium ended before it.
+        let _chunks = (most > 0).then(|| self.chunks_lock.write());
         let mut allocator = self.allocator.lock();
         if most == 0 && !allocator.end_stays() && !at_once {
             return Ok(());

@@ -94,7 +94,7 @@ pub enum Refused {
     Alive(u32),
     /// What would be lost is not known to be durable elsewhere.
     NotDurable,
-    /// Tiles of too many generations of the block are kept.
+    /// Its next generation is one of which tiles are kept, of this block or of another one of its chunk.
     GenerationsUsedUp,
     /// Another process may be reading it (I-27).
     Held,
@@ -302,7 +302,9 @@ impl Store {
         if !copies_are_durable && !is_removed(Control::CopiesDurable) {
             return Ok(Err(Refused::NotDurable));
         }
-        if self.kept.has(block.id, found.generation().wrapping_add(1)) {
+        let next = found.generation().wrapping_add(1);
+        let begins_again = next == chunk.first_generation && chunk.kept_tiles.load(Ordering::Acquire) > 0;
+        if begins_again || self.kept.has(block.id, next) || self.past.have(block.id.chunk, next) {
             return Ok(Err(Refused::GenerationsUsedUp));
         }
         if !found.try_become(state, BlockState::Released) {
@@ -402,6 +404,7 @@ impl Store {
     /// The tombstones of a block that have not been superseded, with their
     /// addresses.
     pub fn tombstones(&self, block: BlockRef, mut each: impl FnMut(Address, TupleId, Timestamp)) {
+        let _chunks = self.chunks_lock.read();
         let Some((chunk, found)) = self.alive(block) else { return };
         let mut at = 0;
         while let Some(slot) = found.map.next_clear(at, found.fill()) {
@@ -421,6 +424,7 @@ impl Store {
         most: usize,
         mut each: impl FnMut(TupleId),
     ) -> Option<u32> {
+        let _chunks = self.chunks_lock.read();
         let (chunk, found) = self.alive(block)?;
         let mut at = from;
         for _ in 0..most {

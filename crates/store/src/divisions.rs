@@ -18,7 +18,8 @@ use crate::kept_tiles::PassedLink;
 use crate::tile::Link;
 
 /// A division of a chunk, and the generations that its blocks had in it: from
-/// `first` on, before `end`. No two divisions of a chunk share a generation.
+/// `first` on, before `end`. No two divisions of a chunk share a generation, and the generations of
+/// a block do not begin again within one ([`Refused::GenerationsUsedUp`](crate::Refused::GenerationsUsedUp)).
 #[derive(Debug)]
 struct Division {
     geometry: Geometry,
@@ -53,6 +54,12 @@ impl PastDivisions {
             by_chunk.entry(chunk.number).or_default().push(division);
             self.count.fetch_add(1, Ordering::AcqRel);
         }
+    }
+
+    /// Whether blocks had this generation in a past division of a chunk.
+    pub fn have(&self, chunk: u32, generation: u16) -> bool {
+        self.count.load(Ordering::Acquire) > 0
+            && self.by_chunk.read().get(&chunk).is_some_and(|all| all.iter().any(|one| one.has(generation)))
     }
 
     /// Where the links are kept of the version that `link` leads to, if it lay in
@@ -98,5 +105,26 @@ impl PastDivisions {
             !divisions.is_empty()
         });
         self.count.store(by_chunk.values().map(Vec::len).sum(), Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::geometry::Class;
+
+    #[test]
+    fn generations_of_past_divisions_are_known_while_links_are_kept() {
+        let past = PastDivisions::default();
+        let chunk = Chunk::new(3, Geometry::new(3, Class::SMALLEST), u16::MAX);
+        past.note(&chunk, 2);
+        assert!(!past.have(3, 0), "nothing is kept");
+        chunk.kept_tiles.store(1, Ordering::Relaxed);
+        past.note(&chunk, 2);
+        let had = [u16::MAX - 1, u16::MAX, 0, 1, 2].map(|generation| past.have(3, generation));
+        assert_eq!(had, [false, true, true, true, false]);
+        assert!(!past.have(4, 0), "another chunk");
+        past.keep_fewer([(chunk.id(0), u16::MAX)].into_iter(), |_| None);
+        assert!(!past.have(3, 0), "nothing is kept any more");
     }
 }

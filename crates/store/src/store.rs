@@ -518,7 +518,8 @@ impl Store {
     }
 
     /// Keeps chunks from being taken apart while a thread that has not pinned
-    /// its transaction slot looks at blocks.
+    /// its transaction slot looks at blocks, and the medium from ending before a block
+    /// that is being read and may become free.
     pub fn hold_chunks(&self) -> impl Drop + '_ {
         self.chunks_lock.read()
     }

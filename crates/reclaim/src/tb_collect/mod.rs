@@ -15,13 +15,13 @@
 mod compaction;
 mod emptying;
 mod janitor;
+mod owed;
 mod pacing;
 mod queues;
 mod state;
 mod survey;
 mod turn;
 
-use std::cell::Cell;
 use std::time::Duration;
 
 use pantile_base::sync::atomic::Ordering;
@@ -42,11 +42,6 @@ const QUANTUM: u64 = 16 << 10;
 const MOST_COPIES: u64 = 1 << 20;
 /// Parts of a round that are spent on one shard.
 const PARTS: u32 = 16;
-
-pantile_base::sync::thread_local!(
-    /// Bytes that this thread has superseded since it last did some work.
-    static OWED: Cell<u64> = const { Cell::new(0) }
-);
 
 impl TbCollect {
     /// Does some of a shard's work, if any is due and no other thread is doing
@@ -103,7 +98,7 @@ impl Reclaimer for TbCollect {
     #[inline]
     fn superseded(&self, cx: &Context<'_>, old: &OldVersion, at: Timestamp) -> Result<(), StoreError> {
         let superseded = self.note_superseded(cx.store, cx.slot.index(), old.address, at);
-        OWED.set(OWED.get() + u64::from(superseded.bytes));
+        self.owed.add(cx.slot, u64::from(superseded.bytes));
         if self.headers == Headers::Eagerly {
             cx.store.write_header(superseded.block)?;
             self.counters.headers_written(1);
@@ -111,14 +106,11 @@ impl Reclaimer for TbCollect {
         Ok(())
     }
 
-    /// What a thread supersedes it owes: it moves survivors in proportion.
+    /// What a transaction supersedes it owes: it moves survivors in proportion, or a later one of its
+    /// slot does.
     #[inline]
     fn step(&self, cx: &Context<'_>) -> Result<(), StoreError> {
-        let owed = OWED.get();
-        if owed < QUANTUM {
-            return Ok(());
-        }
-        OWED.set(0);
+        let Some(owed) = self.owed.take(cx.slot, QUANTUM) else { return Ok(()) };
         self.pacer.owe(owed);
         if self.pacer.is_look_due() {
             self.tidy(cx, false)?;

@@ -6,6 +6,7 @@ use pantile_base::{Address, Timestamp};
 use pantile_cc::{Clock, Epoch, EpochManager, Grace};
 use pantile_store::{BlockEvent, BlockRef, KeepInstead, PassedLink, Store, Superseded, Tile, emit};
 
+use super::owed::Owed;
 use super::pacing::Pacer;
 use super::queues::Shard;
 use super::survey::Survey;
@@ -37,6 +38,7 @@ pub struct TbCollect {
     pub(super) shards: Box<[Shard]>,
     pub(super) janitor: Mutex<Janitor>,
     pub(super) pacer: Pacer,
+    pub(super) owed: Owed,
     /// Whether the last round had more to do than it did.
     pub(super) is_more: AtomicBool,
     /// What had been done when `Reclaimer::debt` was last asked and something
@@ -57,6 +59,7 @@ impl TbCollect {
             shards: (0..shards.max(1)).map(|_| Shard::default()).collect(),
             janitor: Mutex::default(),
             pacer: Pacer::default(),
+            owed: Owed::default(),
             is_more: AtomicBool::new(false),
             progress: Mutex::default(),
             counters: Counters::default(),

@@ -527,6 +527,42 @@ fn a_generation_whose_number_comes_again_is_another_one() {
     }
 }
 
+/// A block does not begin its generations again while links of another block of its chunk are kept:
+/// the division of the chunk could not tell which are meant.
+#[test]
+fn generations_do_not_begin_again_beside_what_is_kept() {
+    let medium = memory(8);
+    let (store, _) = open(&medium);
+    let (kept_block, kept) = block_of(&store, A, 1000);
+    kept.iter().for_each(|address| store.set_link(*address, kept[0], ts(900)));
+    kept.iter().for_each(|address| _ = store.supersede(*address, ts(1001)));
+    record(&store, 1002);
+    assert!(store.freeze(kept_block).expect("freeze"));
+    let keep = KeepLinks { until: ts(1001), instead: None, joins: false, moved: &[] };
+    assert!(store.release(kept_block, None, Some(keep)).expect("no failure").is_ok());
+    store.medium().fence().expect("fence");
+    store.free(kept_block, ts(1003));
+    let (_, there) = block_of(&store, A, 1010);
+    assert_eq!(there, kept, "the block is used again");
+    let (mut at, mut first) = (1010, None);
+    for n in 1..=GENERATIONS {
+        at += 10;
+        let (block, addresses) = block_of(&store, B, at);
+        assert_eq!(*first.get_or_insert_with(|| addresses.clone()), addresses, "the same block");
+        if n < GENERATIONS {
+            reclaim(&store, block, &addresses, at + 1);
+            continue;
+        }
+        addresses.iter().for_each(|address| _ = store.supersede(*address, ts(at + 1)));
+        record(&store, at + 2);
+        assert!(store.freeze(block).expect("freeze"));
+        assert_eq!(refusal(&store, block, None), Some(Refused::GenerationsUsedUp));
+        assert_eq!(store.kept_tiles(), 1);
+        drop(store.take_kept_tiles(ts(at)));
+        assert_eq!(refusal(&store, block, None), None, "nothing is kept");
+    }
+}
+
 /// The version of each tuple that a walk from the newest one comes to at the
 /// end.
 fn walked(store: &Store, newest: &[Address]) -> Vec<Option<Address>> {
