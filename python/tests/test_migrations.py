@@ -54,8 +54,8 @@ def test_the_record_is_that_of_programs_in_rust(db):
     with db.read() as txn:
         record = list(txn.scan(db.table("#migrations")))
     assert record == [
-        {"number": 1, "name": "pets", "steps": 1, "under_way": None, "is_done": True},
-        {"number": 2, "name": "fails", "steps": 1, "under_way": None, "is_done": False},
+        {"number": 1, "name": "pets", "steps": 1, "is_under_way": False, "is_done": True},
+        {"number": 2, "name": "fails", "steps": 1, "is_under_way": False, "is_done": False},
     ]
 
 

@@ -187,5 +187,5 @@ fn any_row_is_read_as_a_struct_by_names() {
     assert_eq!(found.to::<Part>().expect("a part"), Part { number: 7, small: -128, text: None });
     assert_eq!(found.to::<All>().expect("all"), row());
     let error = found.to::<HttpRequest>().expect_err("it has no id");
-    assert_eq!(error.to_string(), "table \"all\" has no column \"id\"");
+    assert_eq!(error.to_string(), "table \"all\" has no column \"id\"; nothing was changed");
 }

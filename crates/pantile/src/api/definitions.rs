@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pantile_base::TableId;
 use pantile_base::control::{Control, is_removed};
+use pantile_base::{TableId, Timestamp};
 
 use crate::api::database::Database;
 use crate::engine::catalog;
@@ -35,6 +35,8 @@ struct Unfinished<'c> {
 impl Drop for Unfinished<'_> {
     fn drop(&mut self) {
         if self.goes {
+            // Transactions that have it in their lists no more maintain it, nor are refused by it.
+            self.index.drop_at(|| Timestamp::ZERO);
             self.table.change_indexes(|list| list.retain(|i| i.number != self.index.number));
             // Slots whose transactions wrote meanwhile have a list with the index.
             self.core.buffers.forget();
@@ -136,6 +138,7 @@ impl Database {
     /// does.
     pub fn drop_table(&self, name: &str) -> Result<()> {
         let core = &self.core;
+        core.check_open()?;
         let table = core.tables.by_name(name)?;
         let change = core.tables.change_table(&table.inner);
         if !Arc::ptr_eq(&core.tables.by_name(name)?.inner, &table.inner) {
@@ -174,6 +177,7 @@ impl Database {
     pub fn truncate_table(&self, table: &Table) -> Result<Table> {
         let core = &self.core;
         let change = core.tables.change_table(&table.inner);
+        core.check_open()?;
         core.tables.check_own(&table.inner)?;
         let old = &table.inner;
         let _changing = self.prepared.change(old)?;
@@ -217,6 +221,16 @@ impl Database {
     /// [`Error::PreparedChanges`]; errors of the commit. If the call fails, nothing has changed.
     /// After [`Error::MediumFailed`], the next opening shows whether it has.
     pub fn alter_table(&self, table: &Table, change: &TableChange) -> Result<Table> {
+        self.alter_table_and(table, change, |_| Ok(()))
+    }
+
+    /// As [`Database::alter_table`]. What `also` writes commits with the change.
+    pub(crate) fn alter_table_and(
+        &self,
+        table: &Table,
+        change: &TableChange,
+        also: impl FnMut(&mut Transaction) -> Result<()>,
+    ) -> Result<Table> {
         let core = &self.core;
         let _change = core.tables.change_table(&table.inner);
         core.check_open()?;
@@ -238,7 +252,7 @@ impl Database {
             true => None,
             false => core.tables.make_pieces(inner.id, &layouts.definition)?,
         };
-        self.store_definition(inner, &stored, frees)?;
+        self.store_definition(inner, &stored, frees, also)?;
         // Whatever commits mean here, no row may be on the medium without its layout.
         core.store.medium().fence().map_err(from_medium)?;
         let at = core.registry.after_all();
@@ -326,7 +340,7 @@ impl Database {
         core.fill_index(inner, &index, decided, &mut progress)?;
         {
             let _change = core.tables.change();
-            self.store_definition(inner, &stored, false)?;
+            self.store_definition(inner, &stored, false, |_| Ok(()))?;
         }
         unfinished.goes = false;
         index.set_ready();
@@ -355,7 +369,7 @@ impl Database {
         let mut whole = table.inner.definition();
         whole.def.indexes.retain(|i| i.name != name);
         let stored = catalog::encode(&whole)?;
-        self.store_definition(&table.inner, &stored, true)?;
+        self.store_definition(&table.inner, &stored, true, |_| Ok(()))?;
         let at = core.tables.drop_index(&table.inner, &index.inner, || core.registry.after_all());
         // Without older transactions it can go at once.
         core.registry.await_passed(at);
@@ -376,16 +390,24 @@ impl Database {
         Ok(NewTable { table, pieces, stored })
     }
 
-    /// `frees` is as for a transaction.
-    fn store_definition(&self, table: &TableInner, stored: &[u8], frees: bool) -> Result<()> {
+    /// `frees` is as for a transaction. What `also` writes commits with the definition.
+    fn store_definition(
+        &self,
+        table: &TableInner,
+        stored: &[u8],
+        frees: bool,
+        mut also: impl FnMut(&mut Transaction) -> Result<()>,
+    ) -> Result<()> {
         self.change_catalog(|txn, catalog| {
             txn.frees = frees;
-            txn.update(catalog, &catalog::key(table.id), &[(1, Value::Bytes(stored))])
+            txn.update(catalog, &catalog::key(table.id), &[(1, Value::Bytes(stored))])?;
+            also(txn)
         })
     }
 
     /// Commits one change of the catalog. Changes come one at a time and no
-    /// transaction reads the catalog, so nothing can conflict with a change. It
+    /// transaction reads the catalog, so nothing can conflict with a change. What is written beside
+    /// it can ([`Database::alter_table_and`]), and then both are written again. It
     /// commits late, which keeps it from heeding the read marks of tuples that
     /// share a cell with the catalog's. Where all slots are taken it has waited for as long
     /// as the options say, and does not begin again.

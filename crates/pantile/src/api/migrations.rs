@@ -129,8 +129,8 @@ struct Progress {
     name: String,
     /// Steps that are done.
     steps: u64,
-    /// The step after them has begun, on a table of this version.
-    under_way: Option<u64>,
+    /// Whether the step after them has begun.
+    is_under_way: bool,
     is_done: bool,
 }
 
@@ -170,7 +170,7 @@ impl Migrations {
                 .column("number", Type::U64)
                 .column("name", Type::String(1000))
                 .column("steps", Type::U64)
-                .nullable("under_way", Type::U64)
+                .column("is_under_way", Type::Bool)
                 .column("is_done", Type::Bool)
                 .primary_key(["number"]),
         )?;
@@ -234,20 +234,20 @@ fn progress(db: &Database, record: &Table, migration: &Migration) -> Result<Prog
     let txn = db.begin_read()?;
     let row = txn.get(record, &[migration.number.into()])?;
     Ok(match row {
-        None => Progress { name: migration.name.clone(), steps: 0, under_way: None, is_done: false },
+        None => Progress { name: migration.name.clone(), steps: 0, is_under_way: false, is_done: false },
         Some(row) => Progress {
             name: row.get::<&str>("name")?.to_owned(),
             steps: row.get("steps")?,
-            under_way: row.get("under_way")?,
+            is_under_way: row.get("is_under_way")?,
             is_done: row.get("is_done")?,
         },
     })
 }
 
 fn note(txn: &mut Transaction, record: &Table, number: u64, progress: &Progress) -> Result<()> {
-    let Progress { name, steps, under_way, is_done } = progress;
+    let Progress { name, steps, is_under_way, is_done } = progress;
     let name = Value::Str(name);
-    txn.upsert(record, &[number.into(), name, (*steps).into(), (*under_way).into(), (*is_done).into()])
+    txn.upsert(record, &[number.into(), name, (*steps).into(), (*is_under_way).into(), (*is_done).into()])
         .map(drop)
 }
 
@@ -267,32 +267,38 @@ fn make(
     step: &Step,
     progress: &mut Progress,
 ) -> Result<(), Failure> {
-    let done =
-        Progress { name: progress.name.clone(), steps: progress.steps + 1, under_way: None, is_done: false };
-    if let Step::Run(body) = step {
-        db.run(|txn| {
+    let done = Progress {
+        name: progress.name.clone(),
+        steps: progress.steps + 1,
+        is_under_way: false,
+        is_done: false,
+    };
+    let note_done = |txn: &mut Transaction| note(txn, record, migration.number, &done);
+    match step {
+        Step::Run(body) => db.run(|txn| {
             body(db, txn)?;
-            note(txn, record, migration.number, &done).map_err(Failure::from)
-        })?;
-    } else {
-        let under_way = progress.under_way;
-        if under_way.is_none() {
-            let version = match step {
-                Step::AlterTable(table, _) => db.table(table)?.version(),
-                _ => 0,
-            };
-            let begun = Progress { under_way: Some(version), name: progress.name.clone(), ..*progress };
-            db.run(|txn| note(txn, record, migration.number, &begun))?;
+            note_done(txn).map_err(Failure::from)
+        })?,
+        // The table does not say which change it has had, so the note commits with it.
+        Step::AlterTable(table, change) => {
+            db.alter_table_and(&db.table(table)?, change, note_done).map(drop)?
         }
-        if let Err(error) = change(db, step, under_way) {
-            if !matches!(error, Error::MediumFailed { .. }) {
-                // It has not happened, so it is not under way. If this cannot be noted, the next call looks for it.
-                progress.under_way = None;
-                let _ = db.run(|txn| note_or_forget(txn, record, migration.number, progress));
+        step => {
+            let was_begun = progress.is_under_way;
+            if !was_begun {
+                let begun = Progress { is_under_way: true, name: progress.name.clone(), ..*progress };
+                db.run(|txn| note(txn, record, migration.number, &begun))?;
             }
-            return Err(error.into());
+            if let Err(error) = change(db, step, was_begun) {
+                if !matches!(error, Error::MediumFailed { .. }) {
+                    // It has not happened, so it is not under way. If this cannot be noted, the next call looks for it.
+                    progress.is_under_way = false;
+                    let _ = db.run(|txn| note_or_forget(txn, record, migration.number, progress));
+                }
+                return Err(error.into());
+            }
+            db.run(note_done)?;
         }
-        db.run(|txn| note(txn, record, migration.number, &done))?;
     }
     *progress = done;
     Ok(())
@@ -300,21 +306,12 @@ fn make(
 
 /// Changes a definition, unless it is found that this has happened when the step
 /// was under way before.
-fn change(db: &Database, step: &Step, under_way: Option<u64>) -> Result<()> {
-    let was_begun = under_way.is_some();
+fn change(db: &Database, step: &Step, was_begun: bool) -> Result<()> {
     match step {
         Step::CreateTable(def) => match db.table(&def.name) {
             Ok(table) if was_begun && def.differences(&table.definition()).is_none() => Ok(()),
             _ => db.create_table(def.clone()).map(drop),
         },
-        Step::AlterTable(name, change) => {
-            let after = change.name_after(name);
-            // Another table may have the new name.
-            let has_left = after == name || matches!(db.table(name), Err(Error::UnknownTable(_)));
-            let changed = has_left
-                && db.table(after).is_ok_and(|table| under_way.is_some_and(|was| table.version() > was));
-            if changed { Ok(()) } else { db.alter_table(&db.table(name)?, change).map(drop) }
-        }
         Step::DropTable(name) => match db.drop_table(name) {
             Err(Error::UnknownTable(_)) if was_begun => Ok(()),
             outcome => outcome,
@@ -328,6 +325,6 @@ fn change(db: &Database, step: &Step, under_way: Option<u64>) -> Result<()> {
             Err(Error::UnknownIndex { .. }) if was_begun => Ok(()),
             outcome => outcome,
         },
-        Step::Run(_) => unreachable!("it is no change of a definition"),
+        Step::AlterTable(..) | Step::Run(_) => unreachable!("it commits with its note"),
     }
 }

@@ -283,12 +283,20 @@ impl Transaction {
         let of_key = |id: &usize| table.columns.value(values, schema, *id);
         let key: Option<Vec<_>> =
             (values.len() == table.columns.len()).then(|| schema.primary_key.iter().map(of_key).collect());
-        let before = match key {
-            Some(key) => self.get_for_update(table, &key)?.map(|row| read(&row)).transpose()?,
-            // What is wrong is said below.
-            None => None,
-        };
-        self.put(table, values, None, true)?;
-        Ok(before)
+        let mut read = Some(read);
+        loop {
+            let undo = self.buffers.undo.len();
+            let row = match &key {
+                Some(key) => self.get_for_update(table, key)?,
+                // What is wrong is said below.
+                None => None,
+            };
+            let before = row.map(|row| read.take().map(|read| read(&row)).transpose()).transpose()?.flatten();
+            if !self.put(table, values, None, true)? || before.is_some() {
+                return Ok(before);
+            }
+            // At read committed another transaction has added the row since the look at it.
+            self.undo_to(undo);
+        }
     }
 }

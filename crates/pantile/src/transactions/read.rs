@@ -99,7 +99,7 @@ impl Transaction {
         match self.isolation {
             Isolation::Serializable if !self.read_only => true,
             Isolation::Serializable => !self.safe && table.replaces_another(),
-            Isolation::Snapshot => self.read_only && table.replaces_another(),
+            Isolation::Snapshot => self.read_only && !self.safe && table.replaces_another(),
             Isolation::ReadCommitted => false,
         }
     }

@@ -308,7 +308,7 @@ pub enum Error {
     },
     /// A savepoint of another transaction, or one that is no longer valid.
     UnknownSavepoint,
-    /// The cursor is of another transaction.
+    /// The cursor is of another transaction, or of a statement of this one that has ended.
     UnknownCursor,
     /// The position belongs to another table or to an index with other columns, or the table or one
     /// of these columns has been renamed or widened since.
@@ -392,7 +392,8 @@ pub enum Error {
         /// What is wrong there.
         detail: String,
     },
-    /// An operating-system call failed before anything was changed.
+    /// An operating-system call failed. The database is as it was. What a backup has written stays,
+    /// and the same call goes on with it.
     Io {
         /// What the engine tried to do.
         operation: String,
@@ -526,7 +527,7 @@ impl fmt::Display for Error {
                     "table {table:?} already has a row with this key of index {index:?}; nothing was changed"
                 )
             }
-            Error::UnknownTable(name) => write!(f, "there is no table {name:?}"),
+            Error::UnknownTable(name) => write!(f, "there is no table {name:?}; nothing was changed"),
             Error::ForeignTable(name) => write!(
                 f,
                 "the handle of table {name:?} is of another database; nothing was done, get one from this database"
@@ -535,11 +536,15 @@ impl fmt::Display for Error {
             Error::TableDropped(name) => {
                 write!(f, "table {name:?} has been dropped; a transaction that has used it can only be rolled back")
             }
-            Error::UnknownIndex { table, index } => write!(f, "table {table:?} has no index {index:?}"),
+            Error::UnknownIndex { table, index } => {
+                write!(f, "table {table:?} has no index {index:?}; nothing was changed")
+            }
             Error::IndexExists { table, index } => {
                 write!(f, "table {table:?} already has an index {index:?}; nothing was changed")
             }
-            Error::UnknownColumn { table, column } => write!(f, "table {table:?} has no column {column}"),
+            Error::UnknownColumn { table, column } => {
+                write!(f, "table {table:?} has no column {column}; nothing was changed")
+            }
             Error::ColumnDropped { table, column } => {
                 write!(f, "column {column:?} of table {table:?} has been dropped; nothing was changed")
             }
@@ -604,14 +609,14 @@ impl fmt::Display for Error {
                 f.write_str("more than 16777215 rows written in one transaction; it has left no trace; commit in smaller steps")
             }
             Error::UnknownCursor => {
-                f.write_str("another transaction has made this cursor; nothing was done, make one in this transaction")
+                f.write_str("the cursor is of another transaction, or of a statement that has ended; nothing was done; make a new one")
             }
             Error::UnknownPosition { table } => write!(
                 f,
                 "the position is not of table {table:?} and this index; nothing was read, begin at the start of the range"
             ),
             Error::UnknownSavepoint => f.write_str(
-                "the savepoint is not of this transaction or has been rolled back; nothing was changed",
+                "the savepoint is not of this transaction, was released or has been rolled back; nothing was changed",
             ),
             Error::StorageFull { detail, holder } => {
                 write!(f, "no room ({detail}")?;
@@ -695,7 +700,9 @@ impl fmt::Display for Error {
                 "{} is not empty; it was left as it is; name a directory that is empty or does not exist",
                 path.display()
             ),
-            Error::Cancelled => f.write_str("the work was cancelled"),
+            Error::Cancelled => f.write_str(
+                "the work was cancelled; rows and definitions are as they were; the same call begins anew, or goes on with a backup",
+            ),
             Error::NotADatabase { path, detail } => {
                 write!(f, "{} is not a Pantile database ({detail}); it was left as it is", path.display())
             }
@@ -709,7 +716,9 @@ impl fmt::Display for Error {
                     "damaged data at {place}: {detail}; nothing was changed; restore a copy, or copy what is whole into a new database (`pantile salvage DIR --into DIR2`, or pantile::salvage)"
                 )
             }
-            Error::Io { operation, source } => write!(f, "cannot {operation}: {}", Explained(source)),
+            Error::Io { operation, source } => {
+                write!(f, "cannot {operation}: {}; no data was changed", Explained(source))
+            }
             Error::Closed => f.write_str("the database is closed, or is just being closed; open it again"),
             Error::Timeout(limit) => write!(
                 f,

@@ -313,7 +313,7 @@ fn check_names(def: &TableDef) -> Result<()> {
     Ok(())
 }
 
-fn check_type(column: &ColumnDef) -> Result<()> {
+pub(crate) fn check_type(column: &ColumnDef) -> Result<()> {
     let reason = match column.ty {
         Type::Decimal { precision, .. } if precision == 0 || precision > 38 => "a decimal has 1 to 38 digits",
         Type::Decimal { precision, scale } if scale > precision => {

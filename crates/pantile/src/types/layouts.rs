@@ -7,7 +7,7 @@ use pantile_base::{TableId, Timestamp};
 use crate::types::columns::Columns;
 use crate::types::error::Result;
 use crate::types::fit::check;
-use crate::types::history::Definition;
+use crate::types::history::{Definition, check_type};
 use crate::types::layout::Schema;
 use crate::types::schema::{TableDef, Type};
 use crate::types::table_change::{Step, TableChange};
@@ -20,6 +20,7 @@ pub(crate) fn check_added(table: &str, change: &TableChange) -> Result<()> {
         _ => None,
     });
     for column in added {
+        check_type(column)?;
         let mut alone = TableDef::new(table).column("key", Type::U8).primary_key(["key"]);
         alone.columns.push(column.clone());
         check(&Schema::new(&Definition::from(alone), 0)?, 1, &column.default.as_value())?;

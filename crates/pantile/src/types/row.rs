@@ -230,6 +230,10 @@ impl std::fmt::Debug for Row<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut map = f.debug_map();
         for (name, id) in self.columns.names_and_ids() {
+            if matches!(self.encoded.schema.columns[id].place, ColumnLocation::Dropped) {
+                map.entry(&name, &format_args!("<dropped>"));
+                continue;
+            }
             match self.encoded.stored(id) {
                 Stored::Null => map.entry(&name, &Value::Null),
                 Stored::Value(value) => map.entry(&name, &value),

@@ -48,15 +48,6 @@ impl TableChange {
         Self::default()
     }
 
-    /// The name of the table after the change.
-    pub(crate) fn name_after<'n>(&'n self, before: &'n str) -> &'n str {
-        let mut names = self.steps.iter().rev().filter_map(|step| match step {
-            Step::RenameTable { to } => Some(to.as_str()),
-            _ => None,
-        });
-        names.next().unwrap_or(before)
-    }
-
     fn with(mut self, step: Step) -> Self {
         self.steps.push(step);
         self

@@ -786,3 +786,27 @@ fn beside_writers_and_readers() {
         });
     }
 }
+
+/// Rows are shown through a handle that has columns which they have no more.
+#[test]
+fn a_row_without_a_column_of_its_handle_is_shown() {
+    let db = in_memory();
+    let old = pets(&db);
+    let new = alter(&db, &old, TableChange::new().drop_column("age"));
+    db.run(|txn| txn.insert(&new, &[3u64.into(), "Leo".into()])).expect("a row");
+    let txn = db.begin_read().expect("a transaction");
+    let shown = |id: u64| format!("{:?}", txn.get(&old, &[id.into()]).expect("a read").expect("a row"));
+    assert_eq!(shown(1), r#"{"id": UInt(1), "name": Str("Rex"), "age": UInt(3)}"#);
+    assert_eq!(shown(3), r#"{"id": UInt(3), "name": Str("Leo"), "age": <dropped>}"#);
+}
+
+#[test]
+fn a_new_column_has_a_type_that_there_is() {
+    let db = in_memory();
+    let table = pets(&db);
+    for (precision, scale) in [(60, 2), (2, 3), (0, 0)] {
+        let column = ColumnDef::new("d", Type::Decimal { precision, scale }).default(5u8);
+        let error = db.alter_table(&table, &TableChange::new().add_column(column)).expect_err("no such type");
+        assert!(matches!(error, Error::InvalidDefinition(_)), "{error}");
+    }
+}

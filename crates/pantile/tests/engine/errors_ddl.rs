@@ -1,5 +1,6 @@
 //! Tables and indexes are created and dropped under running transactions.
 
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -94,4 +95,26 @@ fn indexes_are_dropped_and_made_under_writers() {
             assert!(is_expected(&error) || matches!(error, Error::UnknownIndex { .. }), "{error}");
         }
     });
+}
+
+/// A unique index whose creation fails refuses nothing, also in transactions that have written to it meanwhile.
+#[test]
+fn an_index_that_was_not_made_refuses_no_rows() {
+    let db = Options::new().medium(MediumKind::Dram).open("unused").expect("open");
+    let table = db.create_table(definition()).expect("a table");
+    db.run(|txn| txn.insert(&table, &[1u64.into(), 7u64.into()])).expect("a row");
+    let mut txn = db.begin().expect("a transaction");
+    let mut calls = 0u64;
+    let stopped = db.create_index_with(&table, IndexDef::unique("u", ["v"]), |_| {
+        calls += 1;
+        txn.insert(&table, &[(calls + 10).into(), (calls + 10).into()]).expect("a row");
+        if calls < 2 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
+    assert!(matches!(stopped, Err(Error::Cancelled)), "{stopped:?}");
+    txn.insert(&table, &[2u64.into(), 7u64.into()]).expect("there is no index");
+    txn.commit().expect("a commit");
+    let rows = db.begin_read().expect("a transaction").count(&table, Range::all()).expect("a count");
+    assert_eq!(rows, 2 + calls);
+    let error = db.create_index(&table, IndexDef::unique("u", ["v"])).expect_err("two rows have one key");
+    assert!(matches!(error, Error::DuplicateKey { .. }), "{error}");
 }

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use pantile::{
-    ColumnDef, Conflict, Database, Durability, Error, IndexDef, Migration, Migrations, Range, TableChange,
-    TableDef, Type, Value,
+    ColumnDef, Conflict, ConflictPolicy, Database, Durability, Error, IndexDef, Isolation, MediumKind,
+    Migration, Migrations, Options, Range, TableChange, TableDef, TransactionOptions, Type,
 };
 use pantile_testkit::{Bed, Home};
 
@@ -131,66 +132,96 @@ fn a_step_fails_with_an_error_of_the_program() {
 #[test]
 fn a_kill_after_a_step_and_before_its_note() {
     let kinds = [
-        (Migration::new(1, "m").create_table(pets()), 0),
-        (Migration::new(1, "m").alter_table("pets", add_legs()), 0),
-        (Migration::new(1, "m").create_index("pets", IndexDef::new("by_name", ["name"])), 0),
-        (Migration::new(1, "m").drop_index("pets", "by_id"), 0),
-        (Migration::new(1, "m").drop_table("pets"), 0),
+        Migration::new(1, "m").create_table(pets()),
+        Migration::new(1, "m").create_index("pets", IndexDef::new("by_name", ["name"])),
+        Migration::new(1, "m").drop_index("pets", "by_id"),
+        Migration::new(1, "m").drop_table("pets"),
     ];
-    for (n, (migration, version)) in kinds.into_iter().enumerate() {
+    for (n, migration) in kinds.into_iter().enumerate() {
         let db = in_memory();
         if n > 0 {
             db.create_table(pets().index(IndexDef::new("by_id", ["id"]))).expect("a table");
         }
         let all = Migrations::new().then(migration);
         assert_eq!(all.apply(&db).expect("a migration"), [1]);
-        let after = (db.tables(), db.table("animals").ok().map(|table| table.definition()));
+        let after = (db.tables(), db.table("pets").ok().map(|table| table.definition()));
         let record = db.table("#migrations").expect("the record");
-        let as_before = [1u64.into(), "m".into(), 0u64.into(), Value::UInt(version), false.into()];
+        let as_before = [1u64.into(), "m".into(), 0u64.into(), true.into(), false.into()];
         db.run(|txn| txn.upsert(&record, &as_before)).expect("another state");
         assert_eq!(all.apply(&db).expect("nothing is left"), [1], "{n}");
-        assert_eq!((db.tables(), db.table("animals").ok().map(|table| table.definition())), after);
+        assert_eq!((db.tables(), db.table("pets").ok().map(|table| table.definition())), after);
     }
+}
+
+/// A migration that has been applied, so that there is a record.
+fn nothing() -> Migrations {
+    Migrations::new().then(Migration::new(1, "first").run(|_, _| Ok::<(), Error>(())))
+}
+
+/// Whether a table has had a change cannot be seen: others may change it, too. So the change and its note are one
+/// commit, and without the note there is no change.
+#[test]
+fn a_changed_table_and_its_note_are_one_commit() {
+    let options = Options::new().medium(MediumKind::Dram).conflict(ConflictPolicy::Abort);
+    let db = options.retry_for(Duration::from_millis(50)).open("unused").expect("a database");
+    db.create_table(pets()).expect("a table");
+    nothing().apply(&db).expect("a migration");
+    let record = db.table("#migrations").expect("the record");
+    let snapshot = TransactionOptions::new().isolation(Isolation::Snapshot);
+    let mut txn = db.begin_with(snapshot).expect("a transaction");
+    let in_its_way = [2u64.into(), "m".into(), 0u64.into(), false.into(), false.into()];
+    txn.insert(&record, &in_its_way).expect("a row");
+    let prepared = db.prepare(txn, b"x").expect("prepared");
+    let all = || nothing().then(Migration::new(2, "m").alter_table("pets", add_legs()));
+    let failed = all().apply(&db).expect_err("it cannot be noted");
+    assert!(matches!(failed, Error::MigrationFailed { number: 2, step: 1, .. }), "{failed}");
+    assert_eq!(db.table("pets").expect("the table as it was").version(), 0);
+    prepared.rollback().expect("nothing is in its way");
+    assert_eq!(all().apply(&db).expect("it is made"), [2]);
+    assert_eq!(count(&db, "animals"), 0);
+    assert!(all().apply(&db).expect("nothing is left").is_empty());
+}
+
+/// What somebody else has changed is not taken for the step, whatever the record says of it.
+#[test]
+fn a_change_by_hand_is_not_the_step() {
+    let db = in_memory();
+    let table = db.create_table(pets()).expect("a table");
+    nothing().apply(&db).expect("a migration");
+    let record = db.table("#migrations").expect("the record");
+    let begun = [2u64.into(), "m".into(), 0u64.into(), true.into(), false.into()];
+    db.run(|txn| txn.upsert(&record, &begun)).expect("begun");
+    let tail = TableChange::new().add_column(ColumnDef::new("tail", Type::U8).nullable());
+    db.alter_table(&table, &tail).expect("a change by hand");
+    let all = nothing().then(Migration::new(2, "m").alter_table("pets", add_legs()));
+    assert_eq!(all.apply(&db).expect("it is made"), [2]);
+    let columns = db.table("animals").expect("its new name").definition().columns;
+    let names: Vec<_> = columns.iter().map(|column| column.name.as_str()).collect();
+    assert_eq!(names, ["id", "name", "tail", "legs"]);
 }
 
 /// A table that has the new name already is not the one that was to get it.
 #[test]
-fn a_rename_that_was_begun_and_is_refused() {
+fn a_rename_that_is_refused() {
     let db = in_memory();
     let table = db.create_table(pets()).expect("a table");
-    Migrations::new()
-        .then(Migration::new(1, "first").run(|_, _| Ok::<(), Error>(())))
-        .apply(&db)
-        .expect("a migration");
-    let record = db.table("#migrations").expect("the record");
-    let begun = [2u64.into(), "m".into(), 0u64.into(), Value::UInt(table.version()), false.into()];
-    db.run(|txn| txn.upsert(&record, &begun)).expect("begun");
-    let animals = db.create_table(TableDef { name: "animals".into(), ..pets() }).expect("a table");
-    db.alter_table(&animals, &TableChange::new().rename_column("name", "called")).expect("a change");
-    let all = Migrations::new()
-        .then(Migration::new(1, "first").run(|_, _| Ok::<(), Error>(())))
-        .then(Migration::new(2, "m").alter_table("pets", add_legs()));
+    db.create_table(TableDef { name: "animals".into(), ..pets() }).expect("a table");
+    let all = nothing().then(Migration::new(2, "m").alter_table("pets", add_legs()));
     let failed = all.apply(&db).expect_err("the name is taken");
     assert!(matches!(failed, Error::MigrationFailed { number: 2, step: 1, .. }), "{failed}");
     assert_eq!(db.table("pets").expect("it").version(), table.version());
 }
 
-/// A step that was begun before a kill, and failed when it was tried again, has not happened, whatever others
-/// change then.
+/// A step that failed has not happened, whatever others change then.
 #[test]
-fn a_step_that_failed_after_a_kill_is_made_later() {
+fn a_step_that_failed_is_made_later() {
     let db = in_memory();
     let table = db.create_table(pets()).expect("a table");
     let column = |name| TableChange::new().add_column(ColumnDef::new(name, Type::U8).default(1u8));
-    let first = || Migrations::new().then(Migration::new(1, "first").run(|_, _| Ok::<(), Error>(())));
-    first().apply(&db).expect("a migration");
-    let record = db.table("#migrations").expect("the record");
-    let begun = [2u64.into(), "m".into(), 0u64.into(), Value::UInt(table.version()), false.into()];
-    db.run(|txn| txn.upsert(&record, &begun)).expect("begun");
     let mut txn = db.begin().expect("a transaction");
     txn.insert(&table, &[1u64.into(), "Rex".into()]).expect("a row");
     let prepared = db.prepare(txn, b"x").expect("prepared");
-    let all = || first().then(Migration::new(2, "m").alter_table("pets", column("legs")));
+    let all = || nothing().then(Migration::new(2, "m").alter_table("pets", column("legs")));
     let failed = all().apply(&db).expect_err("it would change a row that is prepared");
     assert!(matches!(failed, Error::MigrationFailed { number: 2, step: 1, .. }), "{failed}");
     prepared.rollback().expect("nothing is in its way");

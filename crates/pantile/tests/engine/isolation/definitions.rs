@@ -280,6 +280,8 @@ fn a_new_table_is_not_empty_to_readers_that_began_before() {
             db.run(|txn| txn.upsert(&table, &[1u64.into(), 1u64.into()])).expect("upsert");
             let options = TransactionOptions::new().isolation(level).read_only(true);
             let before = db.begin_with(options).expect("begin");
+            let safe =
+                db.begin_with(TransactionOptions::new().isolation(level).safe_snapshot()).expect("begin");
             let other = db.create_table(TableDef { name: "other".into(), ..definition() }).expect("create");
             assert_eq!(before.count(&other, Range::all()).expect("it was not there"), 0);
             let table = match replaced {
@@ -301,6 +303,7 @@ fn a_new_table_is_not_empty_to_readers_that_began_before() {
                     "{level:?}, {replaced}: {counted:?}"
                 ),
             }
+            assert_eq!(safe.count(&table, Range::all()).expect("to safe snapshots it is empty"), 0);
             let after = db.begin_with(options).expect("begin");
             assert_eq!(after.count(&table, Range::all()).expect("count"), 0);
         }
