@@ -78,7 +78,7 @@ fn unchecked(error: &Error) -> Failure {
             "; name the directory of a database, or restore a copy if this was one (`pantile restore`)"
         }
         Error::FormatVersion { .. } => "; check it with a build that reads its version",
-        Error::Io { .. } => "; nothing was changed; see to what the system says, and check again",
+        Error::Io { .. } => "; see to what the system says, and check again",
         _ => "",
     };
     Failure::failed(format!("{error}{advice}"))

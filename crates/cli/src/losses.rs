@@ -62,7 +62,7 @@ impl Losses {
         }
         let (dir, places) = (dir.display(), if lost == 1 { "place is" } else { "places are" });
         Err(Failure::failed(format!(
-            "{lost} {places} damaged or lost in {dir}, which is unchanged; everything else is in the dump"
+            "{lost} {places} damaged or lost in {dir}, which is unchanged; what was asked for and is not named above is in the dump"
         )))
     }
 }

@@ -75,7 +75,7 @@ fn unfinished(into: &Path) -> Result<PathBuf, Failure> {
     let made = into.with_file_name(name);
     match made.symlink_metadata() {
         Ok(_) => Err(Failure::failed(format!(
-            "{} is the unfinished copy of a salvage that was ended; remove it and try again",
+            "{} is the unfinished copy of a salvage; if none is at work there any more, remove it and try again",
             made.display()
         ))),
         Err(_) => Ok(made),

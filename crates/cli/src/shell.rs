@@ -106,7 +106,14 @@ pub fn run(args: &ShellArgs, stop: &AtomicBool) -> Result<(), Failure> {
 
 fn open(args: &ShellArgs) -> Result<Database, Failure> {
     if args.read_only {
-        return Ok(Database::open_read_only(&args.dir)?);
+        let db = Database::open_read_only(&args.dir)?;
+        if !db.is_current() {
+            output::note(
+                "A transaction was writing when this began. What others have committed beside it is not shown: start again \
+                 when it has ended.",
+            );
+        }
+        return Ok(db);
     }
     Options::new().create(args.create).open(&args.dir).map_err(|error| match error {
         Error::AlreadyOpen { .. } => Failure::failed(format!("{error}, or read beside it with --read-only")),

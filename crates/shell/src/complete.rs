@@ -6,7 +6,8 @@ use crate::help::COMMANDS;
 
 /// Where the word begins that is completed, and what it can become.
 pub fn complete(db: &Database, line: &str) -> (usize, Vec<String>) {
-    let start = line.rfind(char::is_whitespace).map_or(0, |at| at + 1);
+    let mut blanks = line.char_indices().rev().filter(|(_, blank)| blank.is_whitespace());
+    let start = blanks.next().map_or(0, |(at, blank)| at + blank.len_utf8());
     let (before, word) = line.split_at(start);
     let before: Vec<&str> = before.split_whitespace().collect();
     let mut all = match before[..] {
@@ -63,5 +64,7 @@ mod tests {
         assert_eq!(of("scan pets by by"), (13, vec!["by".into(), "by_name".into()]));
         assert_eq!(of("update pets 1 set na"), (18, vec!["name".into()]));
         assert_eq!(of("nothing x y"), (10, vec![]));
+        // A wide blank, as Japanese keyboards have it.
+        assert_eq!(of("scan\u{3000}p"), (7, vec!["pets".into()]));
     }
 }

@@ -70,7 +70,9 @@ impl fmt::Display for Error {
             Error::Database(error) => error.fmt(f),
             Error::Dump(error) => error.fmt(f),
             Error::Load(error) => error.fmt(f),
-            Error::Write(error) => write!(f, "cannot print: {error}"),
+            Error::Write(error) => {
+                write!(f, "cannot print: {error}; what this command has changed is changed")
+            }
             Error::Read { from, source } => write!(f, "cannot read {from}: {source}"),
             Error::Interrupted => f.write_str("interrupted; this command changed nothing"),
             Error::Script { file, line, cause } => write!(f, "{file}, line {line}: {cause}"),

@@ -1,5 +1,6 @@
 //! Commands about the database itself.
 
+use std::collections::HashMap;
 use std::io::Write;
 
 use pantile::stats::TableSpace;
@@ -56,20 +57,23 @@ fn explain_space(session: &Session<'_>, out: &mut dyn Write) -> Result<(), Error
             "`top` in another terminal: what tables take is known only to the process that writes",
         ));
     }
+    let parts = session.db.parts_by_table().into_iter().map(|parts| (parts.table, parts.rows));
+    let rows: HashMap<String, u64> = parts.collect();
     let mut printer = Printer::new(out, &columns, session.mode);
     for space in tables {
-        printer.row(&line(&space, held))?;
+        let rows = rows.get(&space.table).copied().unwrap_or_default();
+        printer.row(&line(&space, rows, held))?;
     }
     printer.finish()?;
     // Programs get rows, and nothing between them.
     if session.mode == Mode::Table { total(&stats, out) } else { Ok(()) }
 }
 
-fn line(space: &TableSpace, held: u64) -> [OwnedValue; 8] {
+fn line(space: &TableSpace, rows: u64, held: u64) -> [OwnedValue; 8] {
     let number = OwnedValue::UInt;
     [
         OwnedValue::Str(space.table.clone()),
-        number(space.contents.saturating_sub(space.obsolete)),
+        number(rows),
         number(space.bytes),
         number(space.obsolete_bytes),
         number(space.blocks),

@@ -69,6 +69,15 @@ impl Reading {
             return Ok(rest);
         }
         let key = key_of(&self.key, values)?;
+        let (has_from, has_to) = (!matches!(self.from, End::None), !matches!(self.to, End::None));
+        let is_second = match keyword.as_str() {
+            "from" | "after" => has_from,
+            "to" | "before" => has_to,
+            _ => has_from || has_to,
+        };
+        if is_second {
+            return Err(Error::command(format!("`{keyword}` gives the range a second beginning or end")));
+        }
         match keyword.as_str() {
             "from" => self.from = End::With(key),
             "after" => self.from = End::Without(key),

@@ -159,6 +159,9 @@ impl<'s> Shell<'s> {
             });
             return Ok(writeln!(out, "begun")?);
         }
+        if !words.is_empty() {
+            return Err(Error::command(format!("`{verb}` stands alone; nothing was changed")));
+        }
         let none = || Error::command("no transaction is open; `begin` opens one");
         let txn = self.session.txn.take().ok_or_else(none)?;
         if verb == "rollback" {

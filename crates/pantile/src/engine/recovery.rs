@@ -280,7 +280,12 @@ impl Core {
             self.bury(&table, &part.dead);
         }
         if self.options.salvage.is_some() {
-            let older = self.older_of_one_key(&table, keys.iter().map(|part| &part.keys[0]));
+            let mut older = self.older_of_one_key(&table, keys.iter().map(|part| &part.keys[0]));
+            for (n, index) in (1..).zip(list.iter()).filter(|(_, index)| index.checks_unique) {
+                let runs = keys.iter().map(|part| part.of_index(n));
+                let of_index = self.older_of_unique_key(&table, index, runs, &older);
+                older.extend(of_index);
+            }
             if !older.is_empty() {
                 keys = self.gather(&table, &list, &older)?;
             }

@@ -8,10 +8,12 @@ use pantile_base::{TableId, Timestamp, TupleId};
 
 use crate::engine::anchor::Anchor;
 use crate::engine::core::Core;
+use crate::engine::index::IndexInner;
 use crate::engine::sorted_keys::{Merge, SortedKeys};
 use crate::engine::table::TableInner;
 use crate::types::error::{Error, Result};
 use crate::types::history::{Definition, MOST_OF_NAME};
+use crate::types::key::Key;
 
 /// Tuples that are left out.
 pub(crate) type Skip = HashSet<u64, FixedState>;
@@ -82,6 +84,42 @@ impl Core {
         if let Some(lost) = &self.options.salvage {
             let what = "a later row has the same primary key, so this one had been deleted; left out";
             older.iter().for_each(|&tuple| lost.note(Some(table.id.0), Some(tuple), what));
+        }
+        older
+    }
+
+    /// The tuples, without those that are `gone`, whose key of a unique index belongs to a later version
+    /// of another tuple: what took the key from them is lost.
+    pub fn older_of_unique_key<'k>(
+        &self,
+        table: &TableInner,
+        index: &IndexInner,
+        runs: impl Iterator<Item = &'k SortedKeys>,
+        gone: &Skip,
+    ) -> Skip {
+        let mut older = Skip::default();
+        let mut last: Option<(&[u64], u64)> = None;
+        let mut whole = Key::default();
+        for (entry, tuple) in Merge::new(runs).filter(|(_, tuple)| !gone.contains(tuple)) {
+            // Behind the key is the tuple.
+            let key = &entry[..entry.len() - 1];
+            let row = table.live_row(&self.store, TupleId(tuple));
+            let must_differ = row.is_some_and(|row| index.set_key(&row, &mut whole) && !whole.has_null);
+            let Some((_, before)) = last.filter(|(other, _)| *other == key && must_differ) else {
+                last = Some((key, tuple));
+                continue;
+            };
+            let is_newer = self.begin_of(table, tuple) > self.begin_of(table, before);
+            let (stays, goes) = if is_newer { (tuple, before) } else { (before, tuple) };
+            older.insert(goes);
+            last = Some((key, stays));
+        }
+        if let Some(lost) = &self.options.salvage {
+            let name = index.name();
+            let what = format!(
+                "a later row has the same key of index {name:?}, so this one had given it up; left out"
+            );
+            older.iter().for_each(|&tuple| lost.note(Some(table.id.0), Some(tuple), what.clone()));
         }
         older
     }

@@ -221,7 +221,8 @@ impl Copy<'_> {
         });
         match copied {
             Ok(bytes) => Ok(Some(bytes)),
-            Err(error @ (Error::DuplicateKey { .. } | Error::Damaged { .. })) => {
+            // A row as it was written before columns were added or widened may be too large for them.
+            Err(error @ (Error::DuplicateKey { .. } | Error::Damaged { .. } | Error::RowTooLarge { .. })) => {
                 self.leave_out(row, &error.to_string());
                 Ok(None)
             }

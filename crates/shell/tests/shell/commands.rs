@@ -133,6 +133,9 @@ fn messages_name_the_column_and_what_it_takes() {
         ("update n 0 0", "`update T KEY... set COLUMN=VALUE ...`"),
         ("scan n sideways", "\"sideways\" is not expected here"),
         ("scan n limit many", "`limit` is followed by one whole number"),
+        ("scan n prefix 1 from 2", "`from` gives the range a second beginning or end"),
+        ("scan n to 1 before 2", "`before` gives the range a second beginning or end"),
+        ("rollback to here", "`rollback` stands alone; nothing was changed"),
         ("scan", "which table?"),
         ("scan m", "there is no table \"m\""),
         ("scan n by nothing", "table \"n\" has no index \"nothing\""),
@@ -255,8 +258,13 @@ fn the_database_explains_itself() {
     let space = done(&mut shell, "explain space");
     let line = space.lines().find(|line| line.starts_with("n ")).expect("a line for the table");
     assert_eq!(line.split_whitespace().nth(1), Some("100"), "{space}");
+    done(&mut shell, "rollback");
+    done(&mut shell, "delete n 0 3");
+    let space = done(&mut shell, "explain space");
+    let line = space.lines().find(|line| line.starts_with("n ")).expect("a line for the table");
+    assert_eq!(line.split_whitespace().nth(1), Some("99"), "{space}");
     assert!(space.contains("\namplification "), "{space}");
     done(&mut shell, ".timing on");
-    assert!(done(&mut shell, "count n").starts_with("100\n0.0"));
+    assert!(done(&mut shell, "count n").starts_with("99\n0.0"));
     assert!(done(&mut shell, ".help").lines().count() > 26);
 }

@@ -106,6 +106,8 @@ impl<'s> Session<'s> {
         let def = table.definition();
         let is_own = self.settings.is_alone
             && self.settings.batch.is_none()
+            // Otherwise it cannot be emptied again.
+            && db.check_prepared(&table).is_ok()
             && db.begin_read()?.scan(&table, Range::all().limit(1))?.next().transpose()?.is_none();
         if is_own {
             self.made.push(Made { name: def.name.clone(), is_new: false });

@@ -65,6 +65,10 @@ pub fn read<R: Read>(session: &mut Session<'_>, input: &mut Input<R>) -> Result<
                 section.iter_mut().for_each(|section| section.block.push(b'\n'));
             }
             (Line::Table(line), None) => {
+                if line.file.is_some() {
+                    return Err(input
+                        .damaged("the rows are in files beside this one: load the directory that has them"));
+                }
                 let def = definition(&line, input)?;
                 if tables.contains(&def.name) {
                     return Err(input.damaged(format!("table {:?} is here for the second time", def.name)));
