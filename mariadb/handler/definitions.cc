@@ -448,6 +448,23 @@ enum_alter_inplace_result ha_pantile::check_if_supported_inplace_alter(TABLE *al
         return HA_ALTER_INPLACE_NOT_SUPPORTED;
   if (info->index_add_count && !leaves_room(altered, changed))
     return HA_ALTER_INPLACE_NOT_SUPPORTED;
+  /* The server takes names for the same that differ in case, and the engine does not. */
+  if (!(wanted & ALTER_RENAME_INDEX))
+    for (const Key_shape &key : changed.keys)
+    {
+      bool is_known= std::any_of(shape.keys.begin(), shape.keys.end(),
+                                 [&](const Key_shape &known) { return known.name == key.name; });
+      for (uint a= 0; a < info->index_add_count; a++)
+        is_known|= key.name == info->key_info_buffer[info->index_add_buffer[a]].name.str;
+      if (!is_known)
+        return HA_ALTER_INPLACE_NOT_SUPPORTED;
+    }
+  /* An index is built, which is not done at once. */
+  if (info->index_add_count && info->alter_info->algorithm(ha_thd()) == Alter_info::ALTER_TABLE_ALGORITHM_INSTANT)
+  {
+    info->unsupported_reason= "ADD INDEX";
+    return HA_ALTER_INPLACE_NOCOPY_NO_LOCK;
+  }
   /* A transaction whose definition does not have the index would meet its uniqueness. */
   if (wanted & ALTER_ADD_UNIQUE_INDEX)
     return HA_ALTER_INPLACE_SHARED_LOCK;

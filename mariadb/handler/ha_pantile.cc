@@ -106,6 +106,13 @@ int ha_pantile::open(const char *name, int, uint)
   }
   /* A scan is in the order of the primary key: an UPDATE of that key has to find its rows first. */
   key_used_on_scan= shape.primary;
+  /* The handler of which this is a clone has sampled the keys. */
+  if (table->file && table->file != this && table->file->ht == ht)
+  {
+    stats= table->file->stats;
+    sampled_rows= static_cast<const ha_pantile *>(table->file)->sampled_rows;
+    return 0;
+  }
   return info(HA_STATUS_CONST | HA_STATUS_VARIABLE | HA_STATUS_OPEN);
 }
 
@@ -224,6 +231,9 @@ int ha_pantile::extra(ha_extra_function what)
       return 0;
     copies= false;
     return end_own(what == HA_EXTRA_END_COPY);
+  case HA_EXTRA_DETACH_CHILDREN:
+    /* A statement ends. Under LOCK TABLES, what a sequence has begun would last until UNLOCK TABLES. */
+    return is_sequence() && !copies ? end_own() : 0;
   case HA_EXTRA_WRITE_CAN_REPLACE: case HA_EXTRA_INSERT_WITH_UPDATE:
     replaces= true;
     return 0;
@@ -524,6 +534,10 @@ int ha_pantile::index_end()
 
 int ha_pantile::read_range_first(const key_range *start, const key_range *end, bool is_equal, bool sorted)
 {
+  /* Where the server merges indexes it computes no virtual columns, so that the record says nothing of the end of a range.
+   * The cursor ends there. */
+  if (keyread_enabled() && has_virtual_part(active_index))
+    in_range_check_pushed_down= true;
   begins_range= true;
   const int failed= handler::read_range_first(start, end, is_equal, sorted);
   begins_range= false;
@@ -572,12 +586,7 @@ int ha_pantile::index_read_map(uchar *record, const uchar *key, key_part_map par
   default:
     return HA_ERR_WRONG_COMMAND;
   }
-  if (begins_range && !range.reverse && !cursor_is_bounded && end_range)
-  {
-    const bool is_whole_end= shape.encode_key(table, active_index, end_range->key, end_range->length, end_scratch, end_values);
-    range.to= to_key(end_values, is_whole_end, end_range->flag != HA_READ_BEFORE_KEY);
-    cursor_is_bounded= true;
-  }
+  end_at_range(range);
   if (int code= open_cursor(active_index, range))
     return error(code, HA_ERR_KEY_NOT_FOUND);
   const int failed= fetch(record);
@@ -591,6 +600,16 @@ int ha_pantile::index_read_map(uchar *record, const uchar *key, key_part_map par
   return HA_ERR_KEY_NOT_FOUND;
 }
 
+/* Where the server begins a range, the cursor ends with it. */
+void ha_pantile::end_at_range(pantile_range &range)
+{
+  if (!begins_range || range.reverse || cursor_is_bounded || !end_range)
+    return;
+  const bool is_whole= shape.encode_key(table, active_index, end_range->key, end_range->length, end_scratch, end_values);
+  range.to= to_key(end_values, is_whole, end_range->flag != HA_READ_BEFORE_KEY);
+  cursor_is_bounded= true;
+}
+
 int ha_pantile::whole_index(uchar *record, bool reverse)
 {
   if (int failed= ready_to_look())
@@ -598,6 +617,7 @@ int ha_pantile::whole_index(uchar *record, bool reverse)
   pantile_range range= {};
   range.reverse= reverse;
   cursor_is_bounded= false;
+  end_at_range(range);
   if (int code= open_cursor(active_index, range))
     return error(code);
   return fetch(record);
@@ -810,6 +830,18 @@ int ha_pantile::write_row(const uchar *record)
   return after_write();
 }
 
+/* UPDATE of several tables finds its rows before it changes any. Of a table that it changes under two names, a row that
+ * gets another primary key is no longer where the other name has found it. */
+static const TABLE_LIST *other_name(THD *thd, const TABLE *table)
+{
+  if (thd_sql_command(thd) == SQLCOM_UPDATE_MULTI)
+    for (const TABLE_LIST *used= thd->lex->query_tables; used; used= used->next_global)
+      if (used->table && used->table != table && used->table->s == table->s && !used->prelocking_placeholder &&
+          used->lock_type >= TL_FIRST_WRITE)
+        return used;
+  return nullptr;
+}
+
 int ha_pantile::update_row(const uchar *before, const uchar *after)
 {
   if (int failed= ready())
@@ -843,6 +875,12 @@ int ha_pantile::update_row(const uchar *before, const uchar *after)
       changed.push_back(values[key.null_column]);
     }
   int code= pantile_update_row(txn, share->table, row_id, columns.data(), changed.data(), columns.size());
+  if (code == PANTILE_PRIMARY_KEY_CHANGED)
+    if (const TABLE_LIST *other= other_name(ha_thd(), table))
+    {
+      my_error(ER_MULTI_UPDATE_KEY_CONFLICT, MYF(0), table->alias.c_ptr_safe(), other->alias.str);
+      return HA_ERR_UNSUPPORTED;
+    }
   if (code == PANTILE_PRIMARY_KEY_CHANGED)
   {
     size_t savepoint;

@@ -36,6 +36,7 @@ public:
 
 private:
   int keep(uint64_t next);
+  int keep_numbers();
 
   std::mutex numbers;
   uint64_t next= 1;
@@ -197,6 +198,7 @@ private:
   int step(uchar *record, bool reverse);
   int beside_sought(uchar *record, bool reverse);
   int whole_index(uchar *record, bool reverse);
+  void end_at_range(pantile_range &range);
   static bool next_range(range_seq_t handler, KEY_MULTI_RANGE *range);
   bool take_range(KEY_MULTI_RANGE *range);
   void fetch_ahead();

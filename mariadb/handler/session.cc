@@ -70,6 +70,9 @@ bool Session::free_ended(uint64_t connection, uint64_t id, const char *by)
     uint64_t now= 0;
     if (session->txn && pantile_txn_id(session->txn, &now) == PANTILE_OK && now == id)
     {
+      size_t rows= 1;
+      pantile_locked_rows(session->txn, &rows);
+      session->ended_held_rows= rows > 0;
       std::swap(freed, session->txn);
       session->ended= "transaction " + std::to_string(id) + " was ended by " + by + "; nothing of it is committed";
     }
@@ -350,17 +353,24 @@ int Session::commit(THD *thd, bool all)
   if (all || is_one_statement(thd))
   {
     take();
-    if (!ended.empty())
+    /* One that has locked and written nothing loses nothing. The server commits what it has done in other engines whatever
+     * this one says then: to a client, an error would mean that nothing of it is committed. */
+    if (!ended.empty() && ended_held_rows)
     {
       tell_ended();
       end(false);
       leave();
       return HA_ERR_ROLLBACK;
     }
+    size_t rows= 1;
+    if (txn)
+      pantile_locked_rows(txn, &rows);
     if (is_prepared() || (txn && !only_reads))
       statistic_increment(pantile_counters.commits, &LOCK_status);
     const std::string by_client= waiting;
     int code= end(true);
+    if (code == PANTILE_ENDED && !rows)
+      code= PANTILE_OK;
     if (!unpublished.empty())
       code= decide_later(thd, unpublished, true, PANTILE_STORAGE_FULL);
     /* The server forgets the name, whatever becomes of it. */

@@ -90,6 +90,8 @@ private:
   const uint64_t connection;
   std::atomic<int> use{IDLE};
   std::string ended;
+  /* Whether it had locked or written rows. */
+  bool ended_held_rows= false;
 
   pantile_txn *txn= nullptr;
   pantile_prepared *prepared= nullptr; /* takes the place of `txn` */

@@ -59,10 +59,10 @@ int Share::take_numbers(uint64_t offset, uint64_t increment, uint64_t wanted, ui
   if (after < number)
   {
     next= ULONGLONG_MAX;
-    return PANTILE_OK;
+    return keep_numbers();
   }
   next= after;
-  return next > kept ? keep(next + NUMBERS_AT_ONCE) : PANTILE_OK;
+  return keep_numbers();
 }
 
 int Share::pass_number(uint64_t number)
@@ -71,6 +71,12 @@ int Share::pass_number(uint64_t number)
   if (number < next && next <= kept)
     return PANTILE_OK;
   next= std::max(next, number == ULONGLONG_MAX ? number : number + 1);
+  return keep_numbers();
+}
+
+/* Notes ahead which numbers are taken, for the next start of the server. */
+int Share::keep_numbers()
+{
   if (next <= kept)
     return PANTILE_OK;
   return keep(next > ULONGLONG_MAX - NUMBERS_AT_ONCE ? next : next + NUMBERS_AT_ONCE);

@@ -250,6 +250,40 @@ SCENARIOS = {
         a ROLLBACK TO SAVEPOINT sp
         b ALTER TABLE t COMMENT = 'x'
         a COMMIT""",
+    "indexes that are merged, of a virtual column backward": """
+        a CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT, x INT AS (a+b) VIRTUAL, KEY x (x DESC), KEY a (a)) ENGINE={e}
+        a INSERT INTO t (id, a, b) SELECT seq, seq, seq FROM seq_1_to_2000
+        a ANALYZE TABLE t
+        a SELECT id FROM t FORCE INDEX (x, a) WHERE x = 14 OR a = 100 ORDER BY id
+        a SELECT id FROM t FORCE INDEX (x, a) WHERE x > 3990 OR a = 100 ORDER BY id
+        a SELECT id FROM t FORCE INDEX (x, a) WHERE x < 8 OR a = 100 ORDER BY id
+        a SELECT id FROM t FORCE INDEX (x, a) WHERE x BETWEEN 8 AND 14 OR a BETWEEN 100 AND 102 ORDER BY id
+        a DELETE FROM t WHERE x = 14 OR a = 100
+        a SELECT COUNT(*) FROM t""",
+    "a primary key that is changed under two names": """
+        a CREATE TABLE t (id INT PRIMARY KEY, n INT) ENGINE={e}
+        a INSERT INTO t VALUES (1, 1), (2, 2)
+        a UPDATE t AS x, t AS y SET x.id = 10, y.n = 7 WHERE x.id = 1 AND y.id = 1
+        a SELECT * FROM t ORDER BY id
+        a UPDATE t AS x, t AS y SET x.n = 5, y.n = 7 WHERE x.id = 1 AND y.id = 2
+        a SELECT * FROM t ORDER BY id
+        a UPDATE t AS x, t AS y SET x.id = 10 WHERE x.id = 1 AND y.id = 2
+        a SELECT * FROM t ORDER BY id""",
+    "numbers at their end": """
+        a CREATE TABLE t (id BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY, n INT) ENGINE={e}
+        a INSERT INTO t VALUES (18446744073709551000, 1)
+        a INSERT INTO t (n) VALUES (2)
+        a FLUSH TABLES
+        a INSERT INTO t (n) VALUES (3)
+        a SELECT * FROM t ORDER BY id""",
+    "an index is not built at once": """
+        a CREATE TABLE t (id INT PRIMARY KEY, n INT, KEY k (n)) ENGINE={e}
+        a INSERT INTO t VALUES (1, 1)
+        a ALTER TABLE t ADD INDEX m (n), ALGORITHM=INSTANT
+        a ALTER TABLE t ADD INDEX m (n), ALGORITHM=NOCOPY
+        a ALTER TABLE t DROP INDEX k, ADD INDEX K (n)
+        a SELECT id FROM t FORCE INDEX (K) WHERE n = 1
+        a SELECT id FROM t FORCE INDEX (m) WHERE n = 1""",
     "a table that is emptied under two names": """
         a CREATE TABLE t (k INT, KEY k (k)) ENGINE={e}
         a INSERT INTO t VALUES (1), (2)
@@ -768,6 +802,7 @@ def answers(engine, scenario):
             told, thread, answer = waiting.pop(who)
             thread.join()
             found.append((told, answer[0]))
+            run(sessions[who], "SET SESSION pantile_lock_wait_timeout = 1, innodb_lock_wait_timeout = 1")
 
     for line in scenario.strip().splitlines():
         who, statement = line.strip().split(" ", 1)
@@ -778,6 +813,7 @@ def answers(engine, scenario):
         if who.endswith("&"):
             answer = []
             one = (line.strip(), sessions[who[0]], statement)
+            run(one[1], "SET SESSION pantile_lock_wait_timeout = 600, innodb_lock_wait_timeout = 600")
             thread = threading.Thread(target=lambda one=one, answer=answer: answer.append(run(one[1], one[2])))
             thread.start()
             time.sleep(0.3)
