@@ -95,7 +95,7 @@ fn place(settings: &Settings, variant: Variant, run: usize) -> Result<DatabaseDi
         None => DatabaseDir::temporary(matches!(variant.medium, Medium::Nvm(_))),
         Some(dir) if settings.runs * settings.variants.len() == 1 => DatabaseDir::chosen(dir),
         Some(dir) => {
-            let medium = variant.medium.to_string().replace(':', "-");
+            let medium = variant.medium.to_string().replace([':', '/'], "-");
             let protocol = variant.protocol.map_or(String::new(), |protocol| format!("-{protocol}"));
             DatabaseDir::chosen(dir.join(format!("{medium}-{}{protocol}-{run}", variant.gc.name())))
         }

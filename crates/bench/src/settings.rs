@@ -30,7 +30,8 @@ pub enum Medium {
 impl Medium {
     /// The medium of a name: `file`, `dram`, `dax`, `dax:eadr` (where the
     /// platform saves the CPU's caches), `nvm` (which is `nvm:optane`),
-    /// `nvm:optane-40`, `nvm:A` to `nvm:E`, `nvm:A-40` to `nvm:E-40`, and each with a design and how many times DRAM it is, as in
+    /// `nvm:optane-40`, `nvm:A` to `nvm:E`, `nvm:A-40` to `nvm:E-40`, and each with other units, as in `nvm:optane-40/64`,
+    /// with a design and how many times DRAM it is, as in
     /// `nvm:optane-40+mmdb:4`, or with two nodes, as in `nvm:optane-40+nodes:naive:2.5`.
     ///
     /// # Errors
@@ -48,7 +49,7 @@ impl Medium {
                 .map(Medium::Nvm)
                 .ok_or_else(|| {
                     format!(
-                        "there is no medium {name:?}; there are file, dram, dax, dax:eadr, nvm:optane, nvm:optane-40, nvm:A to nvm:E and nvm:A-40 to nvm:E-40, these also as nvm:A+zen:4 (or zen-naive, mmdb, wbl, foedus) and nvm:A+nodes:naive:2.5 (or local, remote, local-writes; remote memory costs 1 to {MOST_REMOTE_COST} times as much)"
+                        "there is no medium {name:?}; there are file, dram, dax, dax:eadr, nvm:optane, nvm:optane-40, nvm:A to nvm:E and nvm:A-40 to nvm:E-40, these also as nvm:A/64 (bytes of a unit), nvm:A+zen:4 (or zen-naive, mmdb, wbl, foedus) and nvm:A+nodes:naive:2.5 (or local, remote, local-writes; remote memory costs 1 to {MOST_REMOTE_COST} times as much)"
                     )
                 }),
         }

@@ -63,7 +63,9 @@ impl From<pantile_bench::Error> for Failure {
 impl From<pantile_paper::Error> for Failure {
     fn from(error: pantile_paper::Error) -> Self {
         match error {
-            pantile_paper::Error::UnknownClaim(_) => Failure::misuse(error),
+            pantile_paper::Error::UnknownClaim(_) | pantile_paper::Error::NoRecord { .. } => {
+                Failure::misuse(error)
+            }
             pantile_paper::Error::Io { .. } => Failure::failed(error),
         }
     }

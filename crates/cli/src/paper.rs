@@ -9,6 +9,7 @@ use clap::Args;
 use indicatif::ProgressBar;
 use pantile_bench::machine;
 use pantile_bench::scaling::transfer_seconds;
+use pantile_paper::agreement::Agreement;
 use pantile_paper::claims::{self, Claim};
 use pantile_paper::engine::Engine;
 use pantile_paper::execute::{Conditions, Execution, Progress, execute};
@@ -30,6 +31,7 @@ pub const EXAMPLES: &str = "Examples:
   pantile paper --quick                 (everything once, in ten minutes)
   pantile paper TB-7a TB-12             (two of them, in full)
   pantile paper --list
+  pantile paper --compare docs/results/claims.json report/claims.json
 
 The same command continues an interrupted report.";
 
@@ -46,6 +48,9 @@ pub struct PaperArgs {
     /// List the claims and exit.
     #[arg(long)]
     list: bool,
+    /// Say how far two reports agree, by their claims.json, and exit.
+    #[arg(long, action = clap::ArgAction::Set, num_args = 2, value_names = ["FILE", "FILE"], conflicts_with_all = ["ids", "quick", "list"])]
+    compare: Option<Vec<PathBuf>>,
     /// Directory of the report, and of the runs of an interrupted report.
     #[arg(long, value_name = "DIR", default_value = "report")]
     out: PathBuf,
@@ -60,6 +65,9 @@ pub struct PaperArgs {
 
 /// Runs `pantile paper`.
 pub fn run(args: &PaperArgs, stop: &AtomicBool) -> Result<(), Failure> {
+    if let Some([first, second]) = args.compare.as_deref() {
+        return print(&Agreement::of(first, second)?.to_string());
+    }
     let claims = claims::named(&args.ids)?;
     if args.list {
         return print(&list(&claims));
@@ -116,6 +124,12 @@ fn remarks(done: &Execution) -> String {
         text += &format!(
             "{} runs made fewer than {FEWEST} times for lack of time, which decides nothing; judge fewer claims at once or raise --budget\n",
             done.too_few
+        );
+    }
+    if done.not_repeated > 0 {
+        text += &format!(
+            "{} further runs, which might have decided conditions or shown causes, left out for lack of time\n",
+            done.not_repeated
         );
     }
     text

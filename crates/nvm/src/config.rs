@@ -10,7 +10,8 @@ use std::ops::RangeInclusive;
 /// A persistent memory.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct NvmConfig {
-    /// What it is called. The medium is "nvm:" and this, with "+" and the design or the nodes behind it if there are any.
+    /// What it is called. The medium is "nvm:" and this, with "/" and the bytes of a unit behind it if these are not its own,
+    /// and "+" and the design or the nodes if there are any.
     pub name: &'static str,
     /// How fast it is.
     pub speed: Speed,
@@ -139,11 +140,15 @@ impl NvmConfig {
         }
     }
 
-    /// The configuration of this name, in either case, as in "optane", "optane+mmdb:4" or
+    /// The configuration of this name, in either case, as in "optane", "optane/64", "optane+mmdb:4" or
     /// "optane+nodes:naive:2.5".
     pub fn by_name(name: &str) -> Option<Self> {
         let (name, with) = name.split_once('+').map_or((name, None), |(name, with)| (name, Some(with)));
-        let config = Self::ALL.into_iter().find(|config| config.name.eq_ignore_ascii_case(name))?;
+        let (name, unit) = name.split_once('/').map_or((name, None), |(name, unit)| (name, Some(unit)));
+        let own = Self::ALL.into_iter().find(|config| config.name.eq_ignore_ascii_case(name))?;
+        let unit_bytes =
+            unit.map_or(Some(own.unit_bytes), |unit| unit.parse().ok().filter(|&bytes| is_unit(bytes)))?;
+        let config = Self { unit_bytes, ..own };
         match with {
             None => Some(config),
             Some(nodes) if nodes.starts_with("nodes:") => {
@@ -166,9 +171,7 @@ impl NvmConfig {
             Speed::PerCore { read, write } if !rate(read) || !rate(write) => {
                 "the bandwidth of a core must be above 0"
             }
-            _ if !self.unit_bytes.is_power_of_two() || !UNIT_BYTES.contains(&self.unit_bytes) => {
-                "the unit must be a power of two from 64 to 4096 bytes"
-            }
+            _ if !is_unit(self.unit_bytes) => "the unit must be a power of two from 64 to 4096 bytes",
             _ if self.design.is_some() && self.nodes.is_some() => "designs know nothing of nodes",
             _ => {
                 self.design.map_or(Ok(()), Design::check).map_err(senseless)?;
@@ -177,6 +180,11 @@ impl NvmConfig {
         };
         Err(senseless(format!("\"{}\": {problem}", self.name)))
     }
+}
+
+/// Whether a device may have units of this many bytes.
+fn is_unit(bytes: u64) -> bool {
+    bytes.is_power_of_two() && UNIT_BYTES.contains(&bytes)
 }
 
 /// The error of figures that make no sense.
@@ -188,6 +196,10 @@ fn senseless(problem: String) -> MediumError {
 impl fmt::Display for NvmConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name)?;
+        let is_own = Self::ALL.iter().all(|own| own.name != self.name || own.unit_bytes == self.unit_bytes);
+        if !is_own {
+            write!(f, "/{}", self.unit_bytes)?;
+        }
         self.design.map_or(Ok(()), |design| write!(f, "+{design}"))?;
         self.nodes.map_or(Ok(()), |nodes| write!(f, "+{nodes}"))
     }
@@ -212,10 +224,20 @@ mod tests {
         assert_eq!((of_design.to_string().as_str(), of_design.unit_bytes), ("optane-40+wbl:8", 256));
         let with_nodes = NvmConfig::by_name("optane-40+nodes:naive").expect("a memory and nodes");
         assert_eq!(with_nodes.to_string(), "optane-40+nodes:naive:2.5");
+        let of_units = NvmConfig::by_name("Optane-40/64").expect("a memory and a unit");
+        assert_eq!((of_units.to_string().as_str(), of_units.unit_bytes), ("optane-40/64", 64));
+        assert_eq!(NvmConfig { unit_bytes: 256, ..of_units }, NvmConfig::OPTANE_40);
+        let all = NvmConfig::by_name("optane-40/128+wbl:8").expect("a memory, a unit and a design");
+        assert_eq!(all, NvmConfig { unit_bytes: 128, ..of_design });
+        assert_eq!(all.to_string(), "optane-40/128+wbl:8");
         let both = NvmConfig { nodes: with_nodes.nodes, ..of_design };
         both.check().expect_err("a design on nodes");
         for wrong in [
             "optane+nodes:x",
+            "optane/",
+            "optane/100",
+            "optane/32",
+            "optane+wbl:8/64",
             "optane+",
             "optane+wbl",
             "optane+wbl:0",

@@ -52,7 +52,7 @@ impl Runner for Engine {
     fn run(&self, step: &Step, stop: &AtomicBool) -> Ending {
         let run = &step.run;
         if run.server.is_some() {
-            return match server::run(run, stop) {
+            return match server::run(run, step.seed(), stop) {
                 Ok(Some(measurement)) => Ending::Measured(Box::new(measurement)),
                 Ok(None) => Ending::Interrupted,
                 Err(why) => Ending::Failed(why),
@@ -62,7 +62,7 @@ impl Runner for Engine {
             return trace(&Experiment { seed: step.seed(), ..experiment }, run.gc, stop);
         }
         if let Some(experiment) = run.recovery {
-            return recover(&experiment, run, stop);
+            return recover(&pantile_redo::Experiment { seed: step.seed(), ..experiment }, run, stop);
         }
         let settings = match run.settings(step.seed()) {
             Ok(settings) => settings,

@@ -11,6 +11,13 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum Error {
     /// No claim has this name.
     UnknownClaim(String),
+    /// A file is not the record of a report.
+    NoRecord {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
     /// An error of the operating system.
     Io {
         /// What was attempted.
@@ -35,6 +42,9 @@ impl fmt::Display for Error {
             Error::UnknownClaim(id) => {
                 write!(f, "there is no claim {id:?}; `pantile paper --list` lists all claims")
             }
+            Error::NoRecord { path, problem } => {
+                write!(f, "{} is no record of a report (claims.json): {problem}", path.display())
+            }
             Error::Io { operation, path, source } => {
                 write!(f, "cannot {operation} {}: {source}", path.display())
             }
@@ -46,7 +56,7 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Error::Io { source, .. } => Some(source),
-            Error::UnknownClaim(_) => None,
+            Error::UnknownClaim(_) | Error::NoRecord { .. } => None,
         }
     }
 }

@@ -40,6 +40,9 @@ pub struct Execution {
     pub left_out: usize,
     /// Runs that were made, but too few times to decide anything.
     pub too_few: usize,
+    /// Further repetitions for which there was no time, of conditions that they might have decided, and
+    /// runs that might have shown causes.
+    pub not_repeated: usize,
     /// Further attempts of runs that other programs disturbed.
     pub repeated: usize,
     /// Runs that failed, and why.
@@ -88,12 +91,19 @@ pub fn execute(
 ) -> Result<Execution> {
     let mut done = Execution::default();
     let wanted: HashSet<_> = plan.steps.iter().map(|step| (step.run.key(), step.repetition)).collect();
-    let mut had = HashSet::new();
+    let (mut had, mut earlier) = (HashSet::new(), Vec::new());
     for line in before {
         let id = (line.key, line.repetition);
-        if wanted.contains(&id) && had.insert(id.clone()) {
-            done.results.add(&id.0, id.1, line.measurement);
-            done.reused += 1;
+        if !wanted.contains(&id) || !had.insert(id.clone()) {
+            continue;
+        }
+        done.reused += 1;
+        if let Some(measurement) = line.measurement {
+            done.results.add(&id.0, id.1, measurement);
+        }
+        if let Some(why) = line.failed {
+            earlier.push(format!("{}: {why}, in an earlier report; --fresh makes all runs again", id.0));
+            done.results.fail(&id.0, why);
         }
     }
     for (key, why) in &plan.missing {
@@ -113,6 +123,7 @@ pub fn execute(
         making.make(&left, Plan::needed).and_then(|()| making.make(&left, |plan, n, _| plan.shown(n)));
     conditions.progress.end();
     done.elapsed = (conditions.clock)();
+    done.failed.splice(0..0, earlier);
     if !done.interrupted {
         let once = plan.steps.iter().filter(|step| step.repetition == 1);
         for step in once.filter(|step| !done.results.has_failed(&step.run)) {
@@ -183,6 +194,7 @@ impl Making<'_, '_> {
         let began = clock().as_secs_f64();
         let cost = step.run.cost() * (self.cost.taken / self.cost.assumed);
         if began + cost > budget {
+            self.done.not_repeated += usize::from(step.repetition > FEWEST);
             self.done.results.miss(&key, "there was no time for its run".into());
             return Ok(());
         }
@@ -197,7 +209,7 @@ impl Making<'_, '_> {
                 progress.ended(step, Ok(measurement.txn_per_s), ended);
                 self.done.made += 1;
                 self.done.results.add(&key, step.repetition, (*measurement).clone());
-                self.store.add(key, step.repetition, *measurement)?;
+                self.store.add(key, step.repetition, Ok(*measurement))?;
             }
             Ending::Interrupted => {
                 self.done.interrupted = true;
@@ -206,7 +218,9 @@ impl Making<'_, '_> {
             Ending::Failed(why) => {
                 progress.ended(step, Err(&why), ended);
                 self.done.failed.push(format!("{key}: {why}"));
-                self.done.results.fail(&key, format!("{} failed: {why}", step.run.gc));
+                let why = format!("{} failed: {why}", step.run.gc);
+                self.done.results.fail(&key, why.clone());
+                self.store.add(key, step.repetition, Err(why))?;
             }
         }
         Ok(())

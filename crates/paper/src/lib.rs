@@ -6,6 +6,7 @@
 //! results. `docs/experiments.md` says what the method can show and what it
 //! cannot.
 
+pub mod agreement;
 pub mod claims;
 pub mod engine;
 mod error;

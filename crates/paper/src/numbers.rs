@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pantile_bench::baseline::median;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Fewest repetitions that decide anything.
 pub const FEWEST: usize = 3;
@@ -38,7 +38,7 @@ pub struct Spread {
 }
 
 /// What measurements say of a condition.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
     /// The whole interval meets it.

@@ -36,7 +36,7 @@ const SUBJECTS: [Subject; 3] = [
 pub struct Outlook {
     /// The claim.
     pub claim: &'static str,
-    /// For the claim's first figure: predictions for this machine.
+    /// For the claim's first figure of throughput: predictions for this machine.
     pub here: Vec<Series>,
     /// Figures for the claim's machine, and for the accuracy of the model here.
     pub figures: Vec<Figure>,

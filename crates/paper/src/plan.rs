@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, HashSet};
 
 use crate::claims::Claim;
 use crate::engine::Runner;
-use crate::measurement::Measurement;
 use crate::numbers::{FEWEST, Outcome};
 use crate::results::Results;
 use crate::size::Size;
@@ -15,7 +14,8 @@ use crate::verdict::{Judgement, Verdict};
 /// known yet.
 const MARGIN: f64 = 0.9;
 
-/// Repetitions of what is refuted: of many conditions, a few of the fewest repetitions err.
+/// Repetitions of what is refuted: of many conditions, a few of the fewest repetitions err. Those after
+/// the fewest are also those of the runs that show the causes.
 const REFUTED: usize = 6;
 
 /// The runs of some claims.
@@ -52,30 +52,45 @@ impl Plan {
             Self::of_size(claims, shortest, runner)
         });
         plan.budget = budget;
-        plan.repeat();
+        plan.repeat(runner);
         plan
     }
 
     /// The keys of the runs that this repetition needs for verdicts: once, all of
     /// them; up to as often as a verdict needs, those that a condition is about; and
     /// after that, those of conditions that are undecided and that repetitions may
-    /// decide, and for some more repetitions those of conditions that are refuted.
+    /// decide, and for some more repetitions those of conditions that are refuted, and
+    /// of the same without the supposed causes.
     pub fn needed(&self, repetition: usize, results: &Results) -> HashSet<String> {
         match repetition {
             1 => self.keys(),
             2..=FEWEST => self.conditions.clone(),
             _ => {
-                let judgements = self.claims.iter().map(|claim| claim.judge(results, &self.size).judgement);
-                let open = judgements.flat_map(|Judgement { verdict, parts, .. }| {
-                    parts.into_iter().filter(move |part| match verdict {
-                        Verdict::Undecided => part.is_open,
-                        Verdict::DoesNotHold => part.outcome == Outcome::Refuted && repetition <= REFUTED,
+                let of_claim = |claim: &&'static Claim| {
+                    let judgement = claim.judge(results, &self.size).judgement;
+                    let mut keys = self.causes(claim, &judgement, repetition);
+                    let Judgement { verdict, parts, .. } = judgement;
+                    let open = parts.into_iter().filter(|part| match verdict {
+                        Verdict::Undecided | Verdict::DoesNotHold => {
+                            part.is_open || part.outcome == Outcome::Refuted && repetition <= REFUTED
+                        }
                         Verdict::Holds | Verdict::CannotBeJudged => false,
-                    })
-                });
-                open.flat_map(|part| part.runs.to_vec()).collect()
+                    });
+                    keys.extend(open.flat_map(|part| part.runs.to_vec()));
+                    keys
+                };
+                self.claims.iter().flat_map(of_claim).collect()
             }
         }
+    }
+
+    /// The keys of the runs that show in this repetition what the causes of refuted conditions are.
+    fn causes(&self, claim: &Claim, judgement: &Judgement, repetition: usize) -> Vec<String> {
+        if repetition > REFUTED {
+            return Vec::new();
+        }
+        let runs = claim.supposed(judgement).flat_map(|(cause, part)| claim.without(cause, part, &self.size));
+        runs.map(|(_, run)| run.key()).collect()
     }
 
     /// The keys of the runs that this repetition needs where there is time left:
@@ -124,9 +139,15 @@ impl Plan {
     }
 
     /// Adds repetitions, one group after another. Those of a group are apart, so that
-    /// what drifts between groups differs from one to the next.
-    fn repeat(&mut self) {
+    /// what drifts between groups differs from one to the next. The runs that show causes come last.
+    fn repeat(&mut self, runner: &dyn Runner) {
         let once = self.steps.clone();
+        let mut causes: Vec<RunSpec> = Vec::new();
+        for run in self.claims.iter().flat_map(|claim| claim.runs_of_causes(&self.size)) {
+            if runner.missing(&run).is_none() && !causes.contains(&run) {
+                causes.push(run);
+            }
+        }
         for repetition in 2..=self.size.repetitions {
             for group in once.chunk_by(|a, b| a.run.group() == b.run.group()) {
                 let mut group: Vec<_> =
@@ -136,6 +157,9 @@ impl Plan {
                 }
                 self.steps.extend(group);
             }
+            if (FEWEST + 1..=REFUTED).contains(&repetition) {
+                self.steps.extend(causes.iter().map(|run| Step { repetition, run: run.clone() }));
+            }
         }
     }
 }
@@ -144,12 +168,9 @@ impl Plan {
 /// measurements in which every figure is there.
 fn conditions(claims: &[&'static Claim], size: &Size) -> HashSet<String> {
     let of_claim = |claim: &&'static Claim| {
-        let runs: HashSet<_> = claim.runs(size).iter().map(RunSpec::key).collect();
-        let mut results = Results::default();
-        runs.iter().for_each(|key| results.add(key, 1, Measurement::example()));
-        let parts = claim.judge(&results, size).judgement.parts;
+        let parts = claim.with_every_figure(size).parts;
         let about: HashSet<_> = parts.iter().flat_map(|part| part.runs.to_vec()).collect();
-        if about.is_empty() { runs } else { about }
+        if about.is_empty() { claim.runs(size).iter().map(RunSpec::key).collect() } else { about }
     };
     claims.iter().flat_map(of_claim).collect()
 }

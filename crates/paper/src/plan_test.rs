@@ -81,7 +81,7 @@ fn repetitions_go_back_and_forth() {
     assert_eq!((round(1), round(1)), (back, round(3)));
     let order: Vec<_> = plan.steps.iter().map(|step| step.repetition).collect();
     assert!(order.is_sorted());
-    assert_eq!(order.last(), Some(&5));
+    assert_eq!(order.last(), Some(&6));
 }
 
 #[test]

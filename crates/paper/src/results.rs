@@ -42,6 +42,15 @@ impl Results {
         self.failed.insert(key.to_owned(), why);
     }
 
+    /// The measurements of the second run of each pair, as if the first had them. There are no others.
+    pub fn seen_as(&self, pairs: &[(RunSpec, RunSpec)]) -> Self {
+        let seen = |(run, other): &(RunSpec, RunSpec)| {
+            let measured = self.measured.get(&other.key()).filter(|_| !self.has_failed(other))?;
+            Some((run.key(), measured.clone()))
+        };
+        Self { measured: pairs.iter().filter_map(seen).collect(), ..Self::default() }
+    }
+
     /// Whether a repetition of a run failed.
     pub fn has_failed(&self, run: &RunSpec) -> bool {
         self.failed.contains_key(&run.key())

@@ -36,14 +36,14 @@ pub fn script() -> Result<PathBuf, String> {
     if is_there { Ok(root.join(SCRIPT)) } else { Err(MISSING.to_owned()) }
 }
 
-/// Makes a run through a server. `stop` is raised to end it early; then there is
+/// Makes a run through a server, with the seed of its data and transactions. `stop` is raised to end it early; then there is
 /// no measurement.
 ///
 /// # Errors
 /// Why the run failed, in one line.
-pub fn run(run: &RunSpec, stop: &AtomicBool) -> Result<Option<Measurement>, String> {
+pub fn run(run: &RunSpec, seed: u64, stop: &AtomicBool) -> Result<Option<Measurement>, String> {
     let mut command = Command::new(script()?);
-    command.args(run.key().split_whitespace().skip(1));
+    command.args(run.key().split_whitespace().skip(1)).args(["--seed", &seed.to_string()]);
     let output = call(&mut command, stop).map_err(|error| format!("{SCRIPT} cannot be called: {error}"))?;
     if stop.load(Ordering::Relaxed) {
         return Ok(None);

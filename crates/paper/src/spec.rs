@@ -35,6 +35,12 @@ pub struct RunSpec {
     /// The interval of the collector, unless it is left as tuned: the period of
     /// its thread in milliseconds, or the commits of its epochs in tens.
     pub period: Option<f64>,
+    /// The share of a block's versions that must be superseded before it is emptied, unless it is
+    /// the published one.
+    pub threshold: Option<f64>,
+    /// Whether writers move to later timestamps where they would conflict, as the engine's do. Those
+    /// of the publications keep theirs.
+    pub writers_move: bool,
     /// Through a SQL server, with warehouses of this size in percent, unless the
     /// engine is embedded.
     pub server: Option<u32>,
@@ -66,9 +72,11 @@ const TRACED_TRANSACTION: f64 = 3.3e-5;
 /// Seconds that loading a megabyte, updating rows of it and opening it take by the initial estimate.
 const RECOVERED_MEGABYTE: f64 = 0.012;
 
-/// The arguments for the papers' collectors and transactions, as in [`RunSpec::settings`]: published values only,
-/// and transactions that keep their timestamps.
-const PUBLISHED: &str = " --gc-pacing fixed --writers-stay";
+/// The argument for the papers' collectors, as in [`RunSpec::settings`]: published values only.
+const PUBLISHED: &str = " --gc-pacing fixed";
+
+/// That for their transactions, which keep their timestamps.
+const WRITERS_STAY: &str = " --writers-stay";
 
 /// Openings of what a kill has left.
 pub const OPENINGS: usize = 3;
@@ -89,6 +97,8 @@ impl RunSpec {
             seconds,
             long_readers: 0,
             period: None,
+            threshold: None,
+            writers_move: false,
             server: None,
             flash: None,
             recovery: None,
@@ -172,7 +182,7 @@ impl RunSpec {
                 gcs.join(",")
             );
         }
-        if let Some(pantile_redo::Experiment { megabytes, transactions, ratio }) = self.recovery {
+        if let Some(pantile_redo::Experiment { megabytes, transactions, ratio, .. }) = self.recovery {
             return format!(
                 "cargo run --release -p pantile-redo --example recovery -- --megabytes {megabytes} \
                  --transactions {transactions} --ratio {ratio} --medium {medium} --openings {OPENINGS} --kinds {}",
@@ -189,6 +199,7 @@ impl RunSpec {
         // A server is started with these values by its script.
         if self.server.is_none() {
             line += PUBLISHED;
+            line += if self.writers_move { "" } else { WRITERS_STAY };
         }
         if let Some(protocol) = self.protocol {
             line += &format!(" --protocol {protocol}");
@@ -204,6 +215,9 @@ impl RunSpec {
         }
         if let Some(period) = self.period {
             line += &format!(" --gc-interval-ms {period} --gc-epoch-commits {}", epoch_commits(period));
+        }
+        if let Some(threshold) = self.threshold {
+            line += &format!(" --gc-theta {threshold}");
         }
         if let Some(scale) = self.server {
             line += &format!(" --scale {scale}");
@@ -252,6 +266,7 @@ impl RunSpec {
             gc_options.interval = Duration::from_secs_f64(period / 1e3);
             gc_options.epoch_commits = Some(epoch_commits(period));
         }
+        gc_options.theta = self.threshold.unwrap_or(gc_options.theta);
         Ok(Settings {
             variants: vec![Variant { medium, gc, protocol }],
             runs: 1,
@@ -264,7 +279,7 @@ impl RunSpec {
                 rate: self.rate,
             },
             isolation: Isolation::Serializable,
-            writers_move: false,
+            writers_move: self.writers_move,
             row_cache: None,
             durability: Durability::Sync,
             seed,
@@ -326,6 +341,8 @@ mod tests {
             run.clone().at_rate(100.0),
             RunSpec { long_readers: 1, ..run.clone() },
             RunSpec { period: Some(1.0), ..run.clone() },
+            RunSpec { threshold: Some(0.6), ..run.clone() },
+            RunSpec { writers_move: true, ..run.clone() },
             RunSpec { seconds: 2.0, ..run.clone() },
             run.clone().through_server(100),
         ];
@@ -361,7 +378,12 @@ mod tests {
 
     #[test]
     fn a_recovery_is_repeated_by_the_example_of_redo() {
-        let experiment = pantile_redo::Experiment { megabytes: 100, transactions: 4000, ratio: 4 };
+        let experiment = pantile_redo::Experiment {
+            megabytes: 100,
+            transactions: 4000,
+            ratio: 4,
+            seed: pantile_redo::SEED,
+        };
         let run = RunSpec::recovering(experiment, pantile_redo::Kind::RedoLog, 2);
         let program = "cargo run --release -p pantile-redo --example recovery --";
         let of = "--megabytes 100 --transactions 4000 --ratio 4 --medium nvm:optane-40 --openings 3 --kinds redo-log";

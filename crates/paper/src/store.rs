@@ -25,8 +25,11 @@ pub struct Line {
     pub build: Build,
     /// When it ended.
     pub ended: String,
-    /// What was measured.
-    pub measurement: Measurement,
+    /// What was measured; nothing if the run failed.
+    pub measurement: Option<Measurement>,
+    /// Why it failed, if it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed: Option<String>,
 }
 
 /// What was run, and where. Measurements of different builds are not compared.
@@ -93,13 +96,22 @@ impl Store {
         Ok((Self { path, file, build }, lines, note))
     }
 
-    /// Adds a run.
+    /// Adds a run: what was measured, or why it failed.
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub fn add(&mut self, key: String, repetition: usize, measurement: Measurement) -> Result<()> {
+    pub fn add(
+        &mut self,
+        key: String,
+        repetition: usize,
+        outcome: std::result::Result<Measurement, String>,
+    ) -> Result<()> {
         let ended = humantime::format_rfc3339_seconds(std::time::SystemTime::now()).to_string();
-        let line = Line { key, repetition, build: self.build.clone(), ended, measurement };
+        let (measurement, failed) = match outcome {
+            Ok(measurement) => (Some(measurement), None),
+            Err(why) => (None, Some(why)),
+        };
+        let line = Line { key, repetition, build: self.build.clone(), ended, measurement, failed };
         let mut text = serde_json::to_string(&line).map_err(|e| Error::io("write", &self.path, e.into()))?;
         text.push('\n');
         self.file.write_all(text.as_bytes()).map_err(|e| Error::io("write", &self.path, e))
@@ -137,12 +149,14 @@ mod tests {
         let (mut store, lines, note) = Store::open(&dir, build("a"), false).unwrap();
         assert!(lines.is_empty() && note.is_none());
         let measurement = Measurement { txn_per_s: 5.0, ..Measurement::default() };
-        store.add("k".into(), 2, measurement.clone()).unwrap();
+        store.add("k".into(), 2, Ok(measurement.clone())).unwrap();
+        store.add("k".into(), 3, Err("it broke".into())).unwrap();
         drop(store);
         let (_, lines, note) = Store::open(&dir, build("a"), false).unwrap();
-        assert_eq!((lines.len(), note), (1, None));
+        assert_eq!((lines.len(), note), (2, None));
         assert_eq!((&*lines[0].key, lines[0].repetition), ("k", 2));
-        assert_eq!(lines[0].measurement, measurement);
+        assert_eq!((&lines[0].measurement, &lines[0].failed), (&Some(measurement), &None));
+        assert_eq!((&lines[1].measurement, lines[1].failed.as_deref()), (&None, Some("it broke")));
         let (_, lines, _) = Store::open(&dir, build("a"), true).unwrap();
         assert!(lines.is_empty());
     }
@@ -151,7 +165,7 @@ mod tests {
     fn a_line_cut_short_is_left_out() {
         let dir = tempfile::tempdir().unwrap();
         let (mut store, ..) = Store::open(dir.path(), build("a"), false).unwrap();
-        store.add("k".into(), 1, Measurement::default()).unwrap();
+        store.add("k".into(), 1, Ok(Measurement::default())).unwrap();
         let path = dir.path().join(RUNS);
         let text = fs::read_to_string(&path).unwrap();
         fs::write(&path, format!("{text}{}", &text[..text.len() / 2])).unwrap();
@@ -162,7 +176,7 @@ mod tests {
     fn runs_of_another_commit_are_put_aside() {
         let dir = tempfile::tempdir().unwrap();
         let (mut store, ..) = Store::open(dir.path(), build("a"), false).unwrap();
-        store.add("k".into(), 1, Measurement::default()).unwrap();
+        store.add("k".into(), 1, Ok(Measurement::default())).unwrap();
         let (_, lines, note) = Store::open(dir.path(), build("b"), false).unwrap();
         assert!(lines.is_empty());
         let note = note.unwrap();

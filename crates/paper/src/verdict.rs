@@ -42,6 +42,8 @@ impl Verdict {
 /// A condition of a claim, and what was found.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Part {
+    /// What is compared: the same in every report of the claim.
+    pub about: String,
     /// What follows for the condition.
     pub outcome: Outcome,
     /// What was found, in numbers.
@@ -103,9 +105,10 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// Adds a condition on `by`, and what was found.
+    /// Adds a condition on `by`, what it is about, and what was found.
     pub fn require(
         &mut self,
+        about: impl Into<String>,
         by: &Spread,
         decide: impl Fn(&Spread) -> Outcome,
         found: impl FnOnce(Outcome) -> String,
@@ -113,7 +116,8 @@ impl Rule {
         let outcome = decide(by);
         let is_open = outcome == Outcome::Undecided
             && (by.interval.is_none() || decide(&by.at_best(MOST)) != Outcome::Undecided);
-        self.parts.push(Part { outcome, found: found(outcome), runs: Arc::clone(&by.runs), is_open });
+        let (about, found, runs) = (about.into(), found(outcome), Arc::clone(&by.runs));
+        self.parts.push(Part { about, outcome, found, runs, is_open });
     }
 
     /// Whether a condition is refuted, so that nothing that is missing counts any more.
@@ -155,7 +159,10 @@ impl Rule {
         decide: impl Fn(&Spread) -> Outcome,
     ) {
         match by {
-            Some(by) => self.require(&by, decide, |_| format!("{what} is {} {than}", by.told(times))),
+            Some(by) => {
+                let found = format!("{what} is {} {than}", by.told(times));
+                self.require(format!("{what} against {than}"), &by, decide, |_| found);
+            }
             None => self.without_figures.push(format!("there are no measurements of {what} and {than}")),
         }
     }
@@ -173,7 +180,7 @@ impl Rule {
             };
             format!("{what} is {}, {relation} {} and {}", found.told(times), times(low), times(high))
         };
-        self.require(&found, |found| found.is_between(low, high), told);
+        self.require(what, &found, |found| found.is_between(low, high), told);
     }
 
     /// The verdict.
@@ -308,7 +315,8 @@ mod tests {
     fn a_long_reason_is_cut() {
         let mut rule = Rule::default();
         for n in 0..5 {
-            rule.require(&Spread::of(&[1.0]).unwrap(), |_| Outcome::Held, |_| format!("c{n}"));
+            let found = format!("c{n}");
+            rule.require(&found, &Spread::of(&[1.0]).unwrap(), |_| Outcome::Held, |_| found.clone());
         }
         assert_eq!(rule.judge().reason, "5 held: c0; c1; c2; and 2 more.");
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use clap::Parser;
 use pantile_bench::Result;
 use pantile_bench::settings::Medium;
-use pantile_redo::{Experiment, Kind};
+use pantile_redo::{Experiment, Kind, SEED};
 
 #[derive(Parser)]
 #[command(about = "How long opening takes after a kill, for the engine and for a store with a redo log")]
@@ -23,6 +23,9 @@ struct Arguments {
     /// The memory has this many times the bytes of DRAM; with 1, all rows of the store with a log are in DRAM.
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..))]
     ratio: u64,
+    /// The seed of the data and the transactions.
+    #[arg(long, default_value_t = SEED)]
+    seed: u64,
     /// Openings of each, in turn.
     #[arg(long, default_value_t = 3, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
     openings: usize,
@@ -42,8 +45,8 @@ fn memory(name: &str) -> std::result::Result<Medium, String> {
 }
 
 fn main() -> Result<()> {
-    let Arguments { megabytes, transactions, medium, ratio, openings, kinds } = Arguments::parse();
-    let experiment = Experiment { megabytes, transactions, ratio };
+    let Arguments { megabytes, transactions, medium, ratio, seed, openings, kinds } = Arguments::parse();
+    let experiment = Experiment { megabytes, transactions, ratio, seed };
     let stop = AtomicBool::new(false);
     let left: Vec<_> =
         kinds.iter().map(|kind| experiment.leave(*kind, medium, &stop)).collect::<Result<_>>()?;

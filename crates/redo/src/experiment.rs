@@ -17,8 +17,8 @@ use crate::ending::EndingMedium;
 use crate::store::{Change, RedoError, RedoStore};
 use crate::tuples::Beyond;
 
-/// The seed of all runs. Their data and transactions are the same.
-const SEED: u64 = 42;
+/// The seed of data and transactions, unless another is asked for.
+pub const SEED: u64 = 42;
 
 /// Bytes of a row, and of its key (Zen+ 5.1).
 const ROW_BYTES: u64 = 1000;
@@ -79,6 +79,8 @@ pub struct Experiment {
     /// The memory has this many times the bytes of DRAM: of a store with a log, one row in this many is in DRAM, and the
     /// others are in memory of the same kind.
     pub ratio: u64,
+    /// The seed of the data and the transactions.
+    pub seed: u64,
 }
 
 /// What a kill has left.
@@ -113,7 +115,7 @@ impl Experiment {
         let (name, medium) = (medium, memory(medium)?);
         let rows = (self.megabytes * 1_000_000 / ROW_BYTES).max(1);
         let mut left = Left { kind, medium, name, ratio: self.ratio, rows, last: Vec::new() };
-        let text = Text::new();
+        let text = Text::new(self.seed);
         match kind {
             Kind::Pantile => self.leave_database(&mut left, &text, stop)?,
             Kind::RedoLog => self.leave_store(&mut left, &text, stop)?,
@@ -214,24 +216,27 @@ impl Left {
 }
 
 /// Fields of rows are parts of one text, which takes no time to make.
-struct Text(Vec<u8>);
+struct Text {
+    letters: Vec<u8>,
+    seed: u64,
+}
 
 impl Text {
-    fn new() -> Self {
-        let mut text = vec![0; 1 << 16];
-        Random::new(SEED, 0).fill_letters(&mut text);
-        Self(text)
+    fn new(seed: u64) -> Self {
+        let mut letters = vec![0; 1 << 16];
+        Random::new(seed, 0).fill_letters(&mut letters);
+        Self { letters, seed }
     }
 
     fn field(&self, of: u64) -> &[u8] {
         let len = (ROW_BYTES - KEY_BYTES) as usize;
-        let at = Random::new(SEED, of).index(self.0.len() - len);
-        &self.0[at..at + len]
+        let at = Random::new(self.seed, of).index(self.letters.len() - len);
+        &self.letters[at..at + len]
     }
 
     /// What a transaction changes.
     fn changes(&self, number: u64, rows: u64) -> Vec<(u64, &[u8])> {
-        let mut random = Random::new(SEED + 1, number);
+        let mut random = Random::new(self.seed.wrapping_add(1), number);
         let mut changes: Vec<(u64, &[u8])> = Vec::new();
         for _ in 0..UPDATES {
             let (key, of) = (random.below(rows), random.word());
@@ -296,7 +301,7 @@ mod tests {
     /// Opening checks that nothing is lost, as often as one likes.
     #[test]
     fn both_are_opened_again_and_again_after_kills() {
-        let experiment = Experiment { megabytes: 2, transactions: 50, ratio: 4 };
+        let experiment = Experiment { megabytes: 2, transactions: 50, ratio: 4, seed: SEED };
         for medium in ["dram", "nvm:E"] {
             let medium = MediumName::by_name(medium).expect("a medium");
             for kind in Kind::ALL {
@@ -311,7 +316,7 @@ mod tests {
 
     #[test]
     fn what_is_lost_is_noticed() {
-        let experiment = Experiment { megabytes: 1, transactions: 3, ratio: 4 };
+        let experiment = Experiment { megabytes: 1, transactions: 3, ratio: 4, seed: SEED };
         let medium = MediumName::by_name("dram").expect("a medium");
         for kind in Kind::ALL {
             let mut left = experiment.leave(kind, medium, &AtomicBool::new(false)).expect("left");
@@ -328,7 +333,7 @@ mod tests {
         Kind::ALL.iter().for_each(|kind| assert_eq!(kind.to_string().parse(), Ok(*kind)));
         "wal".parse::<Kind>().expect_err("no kind");
         let file = MediumName::by_name("file").expect("a medium");
-        let experiment = Experiment { megabytes: 1, transactions: 1, ratio: 4 };
+        let experiment = Experiment { megabytes: 1, transactions: 1, ratio: 4, seed: SEED };
         experiment.leave(Kind::RedoLog, file, &AtomicBool::new(false)).expect_err("a file");
         let stop = AtomicBool::new(true);
         let dram = MediumName::by_name("dram").expect("a medium");

@@ -19,6 +19,6 @@ mod store;
 mod tuples;
 
 pub use ending::EndingMedium;
-pub use experiment::{Experiment, Kind, Left, Opened};
+pub use experiment::{Experiment, Kind, Left, Opened, SEED};
 pub use store::{Change, RedoError, RedoStore};
 pub use tuples::Beyond;

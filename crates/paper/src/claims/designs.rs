@@ -45,15 +45,9 @@ const TPCC_LEAST: [(u32, f64); 2] = [(4, 1.56), (16, 1.75)];
 /// The least published factor over mmdb under each of the concurrency controls.
 const PROTOCOLS_LEAST: f64 = 1.1;
 
-/// Requires the least published factor. What the emulation leaves out favours the others, so that
-/// only what is not faster at all is refuted.
+/// Requires the least published factor. What the emulation leaves out favours the others.
 fn at_least(by: &Spread, least: f64) -> Outcome {
-    match (by.is_above(least), by.is_above(1.0)) {
-        (Outcome::Held, _) => Outcome::Held,
-        (_, Outcome::Refuted) => Outcome::Refuted,
-        _ if by.is_tie() => Outcome::Refuted,
-        _ => Outcome::Undecided,
-    }
+    if by.is_tie() { Outcome::Refuted } else { by.is_above(least) }
 }
 
 /// The least by which workloads with writes are faster without an allocator that persists. Only the bandwidth of what it
@@ -273,7 +267,7 @@ pub fn judge_protocols(results: &Results, size: &Size) -> Finding {
         if let Some(speed) = results.spread(&zen, &throughput) {
             let commits = |speed: &Spread| if speed.median > 0.0 { Outcome::Held } else { Outcome::Refuted };
             let found = format!("{} commits {} transactions per second", name(run), figure(speed.median));
-            rule.require(&speed, commits, |_| found);
+            rule.require(format!("the commits of {}", name(run)), &speed, commits, |_| found);
         }
         // Where mmdb commits nothing there is no figure, and that is no fault of zen.
         if let Some(by) = results.quotient(&zen, &mmdb, &throughput) {

@@ -110,13 +110,16 @@ pub fn kept_against(results: &Results, kept: [RunSpec; 2], against: [RunSpec; 2]
 /// Adds to a rule that runs of this size are too short for what it is about.
 pub fn settled(rule: &mut Rule, size: &Size) {
     if !size.settles {
-        rule.lack("chains and space take half a minute to settle, and these runs are shorter");
+        rule.lack("chains and space take ten seconds to settle at least, and these runs are shorter");
     }
 }
 
 /// Versions beyond the newest that the baseline stores are fewer with a collector that has begun: at
 /// most this share of them is left.
-const LEFT_AT_MOST: f64 = 0.7;
+pub const LEFT_AT_MOST: f64 = 0.7;
+
+/// What is said where more is left.
+pub const HARDLY_COLLECTED: &str = "tb-collect has hardly begun to collect in runs of this length";
 
 /// Adds to a rule that TB-Collect has hardly reclaimed anything in this run, so that its costs are
 /// not seen, where the measurements say so. A SQL server does not tell them.
@@ -129,7 +132,7 @@ pub fn collected(rule: &mut Rule, results: &Results, run: &RunSpec) {
     if left.is_some_and(|left| left.median > LEFT_AT_MOST)
         || reclaimed.is_some_and(|blocks| blocks.median == 0.0)
     {
-        rule.lack("tb-collect has hardly begun to collect in runs of this length");
+        rule.lack(HARDLY_COLLECTED);
     }
 }
 

@@ -3,6 +3,7 @@
 //! Each claim states its rule. Ratios between collectors in the same repetition
 //! count. Absolute numbers from another machine do not.
 
+mod cause;
 mod claim;
 mod designs;
 mod help;
@@ -17,6 +18,7 @@ mod zen;
 
 use crate::error::{Error, Result};
 
+pub use cause::{Cause, Explanation};
 pub use claim::{Claim, Experiment, Finding};
 
 /// All claims, in the order of the report.

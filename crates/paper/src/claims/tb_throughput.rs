@@ -148,7 +148,7 @@ fn judge_threads(results: &Results, size: &Size) -> Finding {
     for gc in [NONE, TB] {
         let by = results.quotient(&at(gc, cores), &at(gc, 1), &throughput);
         if cores > 1 {
-            rule.larger(&format!("{gc} with {cores} threads"), "with one", by);
+            rule.larger(&format!("{gc} with a thread for each core"), "with one", by);
         }
     }
     let past = |gc| results.quotient(&at(gc, twice), &at(gc, cores), &throughput);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::claims::{Claim, Finding};
+use crate::claims::{Claim, Explanation, Finding};
 use crate::store::Build;
 
 /// A claim and its finding.
@@ -12,6 +12,8 @@ pub struct Entry {
     pub claim: &'static Claim,
     /// What was found.
     pub finding: Finding,
+    /// What is known about why conditions are refuted.
+    pub explanations: Vec<Explanation>,
     /// Its runs, as command lines that repeat them.
     pub commands: Vec<String>,
     /// How often its runs were made, all together.
@@ -45,6 +47,8 @@ pub struct About {
     pub left_out: usize,
     /// Runs that were made, but too few times to decide anything.
     pub too_few: usize,
+    /// Further repetitions for which there was no time, and that might have decided conditions or shown causes.
+    pub not_repeated: usize,
     /// Runs just before which an emulated memory was not what it is configured to be.
     pub off_bound: usize,
     /// Further attempts of runs that other programs disturbed.

@@ -39,7 +39,8 @@ impl Report {
         let entry = |&claim: &&'static Claim| {
             let mut finding = claim.judge(&execution.results, &plan.size);
             for outlook in outlooks.iter().filter(|outlook| outlook.claim == claim.id) {
-                if let Some(figure) = finding.figures.first_mut() {
+                let mut figures = finding.figures.iter_mut();
+                if let Some(figure) = figures.find(|figure| figure.y.starts_with("transactions/s")) {
                     figure.series.extend(outlook.here.iter().cloned());
                 }
                 finding.figures.extend(outlook.figures.iter().cloned());
@@ -49,7 +50,9 @@ impl Report {
             let all = || runs.iter().map(made);
             let repetitions = (all().min().unwrap_or_default(), all().max().unwrap_or_default());
             let commands = commands(&runs, made);
-            Entry { claim, finding, commands, runs: all().sum(), distinct: runs.len(), repetitions }
+            let explanations = claim.explain(&finding.judgement, &execution.results, &plan.size);
+            let (distinct, runs) = (runs.len(), all().sum());
+            Entry { claim, finding, explanations, commands, runs, distinct, repetitions }
         };
         let now = std::time::SystemTime::now();
         let about = About {
@@ -63,6 +66,7 @@ impl Report {
             reused: execution.reused,
             left_out: execution.left_out,
             too_few: execution.too_few,
+            not_repeated: execution.not_repeated,
             off_bound: execution.results.count(|measurement| measurement.is_off_bound),
             repeated: execution.repeated,
             disturbed: execution.results.count(Measurement::is_disturbed),

@@ -5,7 +5,9 @@ use pantile_bench::cpu::MOST_FOR_OTHERS;
 
 use super::style::CSS;
 use super::{About, Entry, Report, table};
+use crate::claims::Explanation;
 use crate::numbers::{FEWEST, Outcome, percent};
+use crate::spec::RunSpec;
 use crate::svg;
 use crate::verdict::{Judgement, Verdict};
 
@@ -94,6 +96,12 @@ fn notices(about: &About) -> Markup {
                  once, or give more time with " code { "--budget" } "; the same command continues."
             }
         }
+        @if about.not_repeated > 0 {
+            p.notice {
+                "There was no time for " (about.not_repeated) " further runs, which might have decided conditions or shown why they are refuted. \
+                 The same command with more " code { "--budget" } " continues."
+            }
+        }
         @if about.off_bound > 0 {
             p.notice {
                 "The emulated memory was more than a tenth off its configuration just before " (about.off_bound) " runs: something else was \
@@ -174,6 +182,19 @@ fn parts(judgement: &Judgement) -> Markup {
     }
 }
 
+/// Why conditions are refuted, as far as runs without a supposed cause show it.
+fn causes(explanations: &[Explanation]) -> Markup {
+    html! {
+        @for explanation in explanations {
+            @let Explanation { cause, part, runs } = explanation;
+            p.cause {
+                b { "Why? " } (cause.because) " Measured " (cause.change) ": " (part.found) "; " (explanation.conclusion()) "."
+            }
+            pre { code { (runs.iter().map(RunSpec::key).collect::<Vec<_>>().join("\n")) } }
+        }
+    }
+}
+
 /// The command that examines this claim again.
 pub fn command(entry: &Entry, about: &About) -> String {
     let quick = if about.size == "quick" { " --quick" } else { "" };
@@ -182,13 +203,14 @@ pub fn command(entry: &Entry, about: &About) -> String {
 }
 
 fn claim(entry: &Entry, about: &About) -> Markup {
-    let Entry { claim, finding, commands, runs, distinct, repetitions: (fewest, most) } = entry;
+    let Entry { claim, finding, explanations, commands, runs, distinct, repetitions: (fewest, most) } = entry;
     html! {
         section.claim id=(claim.anchor()) {
             h2 { (claim.id) ": " (claim.title) }
             p { (claim.text) " " span.source { "(" a href=(claim.publication()) { (claim.source) } ")" } }
             p.reason { (badge(&finding.judgement)) " " (finding.judgement.reason) }
             (parts(&finding.judgement))
+            (causes(explanations))
             dl.facts {
                 dt { "published" } dd { (claim.published) }
                 @if !finding.ours.is_empty() { dt { "ours" } dd { (finding.ours) } }

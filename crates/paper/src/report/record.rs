@@ -3,7 +3,9 @@
 use serde::Serialize;
 
 use super::{About, Entry, Report};
+use crate::claims::Explanation;
 use crate::figure::{Figure, Origin, Series};
+use crate::spec::RunSpec;
 use crate::verdict::{Part, Verdict};
 
 /// A claim in the record.
@@ -20,6 +22,9 @@ struct Told<'a> {
     verdict: Verdict,
     reason: &'a str,
     parts: &'a [Part],
+    /// Why conditions are refuted, as far as it is known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    causes: Vec<CauseTold<'a>>,
     runs: usize,
     repetitions: (usize, usize),
     command: String,
@@ -34,6 +39,15 @@ struct Told<'a> {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     debug_build: bool,
     date: &'a str,
+}
+
+/// A supposed cause, and the condition as it is judged without it.
+#[derive(Serialize)]
+struct CauseTold<'a> {
+    because: &'a str,
+    change: &'a str,
+    without: &'a Part,
+    commands: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -68,7 +82,7 @@ pub fn to_json(report: &Report) -> String {
 }
 
 fn tell<'a>(entry: &'a Entry, about: &'a About) -> Told<'a> {
-    let Entry { claim, finding, commands, runs, repetitions, .. } = entry;
+    let Entry { claim, finding, explanations, commands, runs, repetitions, .. } = entry;
     Told {
         id: claim.id,
         title: claim.title,
@@ -81,6 +95,7 @@ fn tell<'a>(entry: &'a Entry, about: &'a About) -> Told<'a> {
         verdict: finding.judgement.verdict,
         reason: &finding.judgement.reason,
         parts: &finding.judgement.parts,
+        causes: explanations.iter().map(cause).collect(),
         runs: *runs,
         repetitions: *repetitions,
         command: super::page::command(entry, about),
@@ -93,6 +108,12 @@ fn tell<'a>(entry: &'a Entry, about: &'a About) -> Told<'a> {
         debug_build: about.build.debug,
         date: &about.date,
     }
+}
+
+fn cause(explanation: &Explanation) -> CauseTold<'_> {
+    let Explanation { cause, part, runs } = explanation;
+    let commands = runs.iter().map(RunSpec::key).collect();
+    CauseTold { because: cause.because, change: cause.change, without: part, commands }
 }
 
 fn figure(figure: &Figure) -> FigureTold<'_> {

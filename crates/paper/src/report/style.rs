@@ -51,6 +51,7 @@ ul.parts li { margin: .15rem 0; padding-left: 5.8rem; text-indent: -5.8rem; }
 section.claim { border-top: 2px solid var(--ink); padding-top: 1rem; margin-top: 2.6rem; }
 .source { color: var(--soft); }
 .reason { margin: .8rem 0; }
+.cause { border-left: 4px solid #8a8a8a; padding-left: .8rem; }
 dl.facts { display: grid; grid-template-columns: max-content 1fr; gap: .25rem 1rem; margin: .8rem 0; }
 dl.facts dt { color: var(--soft); } dl.facts dd { margin: 0; max-width: 46rem; }
 figure { margin: 1.4rem 0; } figcaption { font-weight: 600; margin-bottom: .3rem; }

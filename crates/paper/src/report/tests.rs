@@ -156,6 +156,20 @@ fn the_record_has_every_claim_and_its_verdict() {
     for part in throughput["parts"].as_array().unwrap() {
         assert!(outcomes.contains(&part["outcome"].as_str().unwrap()) && part["found"].is_string());
     }
+    // Everything is as fast as everything else here, without the cause as well.
+    let updates = entries.iter().find(|entry| entry["id"] == "TB-8b").unwrap();
+    let cause = &updates["causes"][0];
+    assert_eq!(
+        (&cause["without"]["outcome"], &cause["without"]["about"]),
+        (&"refuted".into(), &"n2db against NoGC".into())
+    );
+    let without = cause["commands"].as_array().unwrap();
+    assert!(without.len() == 2 && without[0].as_str().unwrap().contains("--medium nvm:optane-40/64 "));
+    let page = fs::read_to_string(path).unwrap();
+    assert!(
+        page.contains("with units of 64 bytes: n2db against NoGC is")
+            && page.contains("that is not the cause")
+    );
     let commands = throughput["benchmarks"].as_array().unwrap();
     assert_eq!(commands.len(), 1);
     let command = commands[0].as_str().unwrap();

@@ -1,0 +1,227 @@
+//! Why a condition may be refuted here, and the runs that show whether that is so.
+//!
+//! The same condition is judged once more, by runs that differ from those that refuted it in one
+//! point: the supposed cause is not there. If it is held then, that is the cause.
+
+use super::Claim;
+use crate::measurement::Measurement;
+use crate::numbers::Outcome;
+use crate::results::Results;
+use crate::size::Size;
+use crate::spec::RunSpec;
+use crate::verdict::{Judgement, Part, Verdict};
+use crate::workload::Work;
+
+/// A supposed cause.
+#[derive(Debug)]
+pub struct Cause {
+    /// The claim's id.
+    pub claim: &'static str,
+    /// What the condition is about that it is to explain ([`Part::about`]).
+    pub about: &'static str,
+    /// The cause, as a sentence.
+    pub because: &'static str,
+    /// What is changed, as in "with units of 64 bytes".
+    pub change: &'static str,
+    /// The run without the cause.
+    pub without: fn(&RunSpec) -> RunSpec,
+}
+
+/// What the runs without a supposed cause show.
+#[derive(Clone, Debug)]
+pub struct Explanation {
+    /// The cause.
+    pub cause: &'static Cause,
+    /// The condition without the cause.
+    pub part: Part,
+    /// The runs.
+    pub runs: Vec<RunSpec>,
+}
+
+impl Explanation {
+    /// What follows for the cause.
+    pub fn conclusion(&self) -> &'static str {
+        match self.part.outcome {
+            Outcome::Held => "the condition is held then: that is the cause",
+            Outcome::Refuted => {
+                "the condition is refuted all the same: that is not the cause, or not all of it"
+            }
+            Outcome::Undecided => "whether the condition is held then is undecided, and so is the cause",
+        }
+    }
+}
+
+/// All supposed causes.
+const CAUSES: &[Cause] = &[
+    Cause {
+        claim: "TB-8b",
+        about: "n2db against NoGC",
+        because: "N2DB writes slots one by one, and a slot of some 150 bytes takes whole units of the memory, of 256 bytes.",
+        change: "with units of 64 bytes",
+        without: in_small_units,
+    },
+    Cause {
+        claim: "TB-9",
+        about: "at theta 0.9 the throughput of tb-collect against NoGC's",
+        because: "Of so few tuples the hot ones are in the caches, and the emulated memory does not charge for reading those.",
+        change: "with ten times the tuples",
+        without: of_more_tuples,
+    },
+    Cause {
+        claim: "TB-10",
+        about: "with 1 operations steam against one-shot",
+        because: "One-shot also writes what it supersedes, and each such write takes whole units of the memory, of 256 bytes.",
+        change: "with units of 64 bytes",
+        without: in_small_units,
+    },
+    Cause {
+        claim: "TB-14",
+        about: "what tb-collect stores against what one-shot does",
+        because: "A block waits until nine tenths of it have been superseded.",
+        change: "with blocks that wait for half of it",
+        without: emptied_at_half,
+    },
+    Cause {
+        claim: "ZN-24/25/26",
+        about: "what is kept beside long updates",
+        because: "Transactions keep their timestamps, as published. So a long update meets marks that later readers have left in \
+                  cells of several tuples, and gets the exclusive stage, for which all others wait.",
+        change: "with writers that move to later timestamps",
+        without: |run| RunSpec { writers_move: true, ..run.clone() },
+    },
+];
+
+fn in_small_units(run: &RunSpec) -> RunSpec {
+    run.clone().on("nvm:optane-40/64")
+}
+
+fn of_more_tuples(run: &RunSpec) -> RunSpec {
+    let work = match run.work {
+        Work::Ycsb { tuples, ops, updates, theta } => Work::Ycsb { tuples: 10 * tuples, ops, updates, theta },
+        other => other,
+    };
+    RunSpec { work, ..run.clone() }
+}
+
+fn emptied_at_half(run: &RunSpec) -> RunSpec {
+    RunSpec { threshold: Some(0.5), ..run.clone() }
+}
+
+impl Claim {
+    /// The supposed causes of its conditions being refuted.
+    fn causes(&self) -> impl Iterator<Item = &'static Cause> {
+        CAUSES.iter().filter(|cause| cause.claim == self.id)
+    }
+
+    /// The causes of which the runs are wanted once conditions are refuted, with the conditions.
+    pub fn supposed<'j>(
+        &self,
+        judgement: &'j Judgement,
+    ) -> impl Iterator<Item = (&'static Cause, &'j Part)> + use<'j> {
+        let parts: &[Part] = if judgement.verdict == Verdict::DoesNotHold { &judgement.parts } else { &[] };
+        let refuted = parts.iter().filter(|part| part.outcome == Outcome::Refuted);
+        let causes: Vec<_> = self.causes().collect();
+        refuted.flat_map(move |part| {
+            let of_part = causes.clone().into_iter().filter(move |cause| cause.about == part.about);
+            of_part.map(move |cause| (cause, part))
+        })
+    }
+
+    /// Each run that a condition follows from, and the same without a cause.
+    pub fn without(&self, cause: &Cause, part: &Part, size: &Size) -> Vec<(RunSpec, RunSpec)> {
+        let runs = self.runs(size).into_iter().filter(|run| part.runs.contains(&run.key()));
+        runs.map(|run| (run.clone(), (cause.without)(&run))).collect()
+    }
+
+    /// All runs that a supposed cause may need.
+    pub fn runs_of_causes(&self, size: &Size) -> Vec<RunSpec> {
+        let parts = self.with_every_figure(size).parts;
+        let of_cause = |cause: &'static Cause| {
+            let part = parts.iter().find(|part| part.about == cause.about);
+            part.map_or(Vec::new(), |part| self.without(cause, part, size))
+        };
+        self.causes().flat_map(of_cause).map(|(_, run)| run).collect()
+    }
+
+    /// The judgement on measurements in which every figure is there. It says which runs the conditions
+    /// are about.
+    pub fn with_every_figure(&self, size: &Size) -> Judgement {
+        let mut results = Results::default();
+        self.runs(size).iter().for_each(|run| results.add(&run.key(), 1, Measurement::example()));
+        self.judge(&results, size).judgement
+    }
+
+    /// What is known about why conditions are refuted.
+    pub fn explain(&self, judgement: &Judgement, results: &Results, size: &Size) -> Vec<Explanation> {
+        let explain = |(cause, part): (&'static Cause, &Part)| {
+            let pairs = self.without(cause, part, size);
+            let parts = self.judge(&results.seen_as(&pairs), size).judgement.parts;
+            let part = parts.into_iter().find(|other| other.about == part.about)?;
+            Some(Explanation { cause, part, runs: pairs.into_iter().map(|(_, run)| run).collect() })
+        };
+        self.supposed(judgement).filter_map(explain).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::claims::all;
+
+    /// Three repetitions of a claim's runs and of those of its causes, at the speeds given.
+    fn measured(claim: &Claim, size: &Size, speed: impl Fn(&RunSpec) -> f64) -> Results {
+        let mut results = Results::default();
+        for run in claim.runs(size).into_iter().chain(claim.runs_of_causes(size)) {
+            for (repetition, drift) in [1.0, 1.1, 0.9].into_iter().enumerate() {
+                let measurement = Measurement { txn_per_s: speed(&run) * drift, ..Measurement::example() };
+                results.add(&run.key(), repetition + 1, measurement);
+            }
+        }
+        results
+    }
+
+    #[test]
+    fn every_cause_is_of_a_condition_and_changes_its_runs() {
+        let size = Size::full(2);
+        for cause in CAUSES {
+            let claim = all().find(|claim| claim.id == cause.claim).expect("a claim");
+            let parts = claim.with_every_figure(&size).parts;
+            let part = parts.iter().find(|part| part.about == cause.about);
+            let part = part.unwrap_or_else(|| panic!("{}: no condition on {:?}", cause.claim, cause.about));
+            let pairs = claim.without(cause, part, &size);
+            assert_eq!(pairs.len(), part.runs.len(), "{}", cause.claim);
+            assert!(pairs.iter().all(|(run, without)| run.key() != without.key()), "{}", cause.claim);
+            assert!(cause.because.ends_with('.') && !cause.change.ends_with('.'));
+        }
+    }
+
+    #[test]
+    fn a_cause_is_judged_by_the_same_condition() {
+        let size = Size::full(2);
+        let claim = all().find(|claim| claim.id == "TB-8b").expect("a claim");
+        let explained = |without: f64| {
+            let speed = |run: &RunSpec| match (run.gc, run.medium) {
+                ("none", _) => 1000.0,
+                ("n2db", "nvm:optane-40") => 500.0,
+                ("n2db", _) => without,
+                ("one-shot", _) => 300.0,
+                _ => 800.0,
+            };
+            let results = measured(claim, &size, speed);
+            let judgement = claim.judge(&results, &size).judgement;
+            assert_eq!(judgement.count(Outcome::Refuted), 1, "{}", judgement.reason);
+            let explanations = claim.explain(&judgement, &results, &size);
+            assert_eq!((explanations.len(), explanations[0].runs.len()), (1, 2));
+            explanations[0].part.outcome
+        };
+        assert_eq!([800.0, 500.0].map(explained), [Outcome::Held, Outcome::Refuted]);
+        // Nothing is refuted.
+        let results = measured(claim, &size, |run| match run.gc {
+            "none" => 1000.0,
+            "one-shot" => 300.0,
+            _ => 800.0,
+        });
+        let judgement = claim.judge(&results, &size).judgement;
+        assert!(claim.explain(&judgement, &results, &size).is_empty());
+    }
+}
