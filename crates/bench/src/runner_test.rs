@@ -116,7 +116,8 @@ fn an_open_loop_keeps_its_rate() {
         || run(fakes(&attempts, 2), 2, pace(100.0), || false, |_| ()).unwrap(),
     );
     let done = measured.transactions();
-    assert!(done <= 31, "{done}");
+    // 30 are due in the time, and 5 in the warm-up, which may have ended late.
+    assert!(done <= 35, "{done}");
 }
 
 #[test]
@@ -155,10 +156,13 @@ fn an_open_loop_counts_waiting_for_the_client() {
     let attempts = AtomicU64::new(0);
     // One client can do 1,000 a second at most; the queue only grows.
     let measured = until(
-        |measured| measured.kinds[1].latencies.count() > 0,
+        |measured| measured.kinds[1].latencies.count() >= 20,
         || run(fakes(&attempts, 1), 2, pace(5_000.0), || false, |_| ()).unwrap(),
     );
-    assert!(measured.kinds[1].latencies.summary().unwrap().max > 100_000.0);
+    // Each takes a millisecond, and was due a fifth of one after the one before.
+    let latencies = &measured.kinds[1].latencies;
+    let waited = latencies.summary().unwrap().max;
+    assert!(waited >= 790.0 * latencies.count() as f64, "{waited} us");
 }
 
 #[test]

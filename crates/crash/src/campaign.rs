@@ -157,7 +157,7 @@ impl Campaign<'_> {
                     break;
                 }
                 End::Stuck => {
-                    problems.push("a process printed nothing for a minute".into());
+                    problems.push("a process printed nothing for ten minutes".into());
                     problems.append(&mut home.history.failed);
                     break;
                 }

@@ -21,7 +21,7 @@ pub enum End {
     Finished,
     /// By itself, unexpectedly.
     Failed(ExitStatus),
-    /// Killed because it had printed nothing for a minute.
+    /// Killed because it had printed nothing for ten minutes.
     Stuck,
 }
 
@@ -39,7 +39,7 @@ impl Default for Paces {
 }
 
 /// The longest silence of a healthy process.
-const SILENCE: Duration = Duration::from_secs(60);
+const SILENCE: Duration = Duration::from_secs(600);
 /// How often to check whether to stop.
 const LOOK: Duration = Duration::from_millis(100);
 

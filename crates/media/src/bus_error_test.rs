@@ -2,6 +2,13 @@
 
 use super::*;
 
+/// The places are those of the process, and one test takes all.
+static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
+fn alone() -> impl Drop {
+    ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
 /// Far from anything that is mapped.
 const FAR: usize = 1 << 60;
 
@@ -14,6 +21,7 @@ fn found(address: usize) -> Option<String> {
 
 #[test]
 fn a_range_is_known_from_its_first_byte_to_its_last_while_it_is_watched() {
+    let _alone = alone();
     let one = Watch::over(FAR, 4096, -1, Path::new("/one"), false).expect("a place");
     let two = Watch::over(FAR + 4096, 4096, -1, Path::new("/two"), false).expect("a place");
     assert_eq!(found(FAR - 1), None);
@@ -29,6 +37,7 @@ fn a_range_is_known_from_its_first_byte_to_its_last_while_it_is_watched() {
 
 #[test]
 fn more_ranges_than_places_are_not_watched_and_do_no_harm() {
+    let _alone = alone();
     let start = FAR + (1 << 40);
     let many: Vec<_> =
         (0..PLACES + 3).map(|n| Watch::over(start + n * 4096, 4096, -1, Path::new("/many"), false)).collect();

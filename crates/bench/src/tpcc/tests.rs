@@ -328,10 +328,13 @@ fn what_one_client_draws_another_runs() {
 #[test]
 fn clients_that_assign_by_partition_leave_the_data_consistent() {
     let (db, data) = loaded();
-    let clients = ByPartition(tpcc()).clients(&db, &data, 2, Isolation::Serializable).unwrap();
     let pace = Pace { warmup: Duration::ZERO, measure: Duration::from_millis(300), rate: 0.0 };
-    let measured = runner::run(clients, KINDS.len(), pace, || false, |_| {}).unwrap();
-    assert!(measured.transactions() > 0);
+    let mut done = 0;
+    // A machine that is busy with something else may not get to any in the time.
+    while done == 0 {
+        let clients = ByPartition(tpcc()).clients(&db, &data, 2, Isolation::Serializable).unwrap();
+        done = runner::run(clients, KINDS.len(), pace, || false, |_| {}).unwrap().transactions();
+    }
     assert_consistent(&db, &data);
 }
 

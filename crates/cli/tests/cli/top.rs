@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use pantile::{Database, Error, TableDef, TransactionOptions, Type, Value};
+use pantile_testkit::Patience;
 
 fn pantile(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_pantile")).args(args).output().expect("the command runs")
@@ -22,16 +23,16 @@ fn refused(args: &[&str], phrase: &str) {
 
 /// Waits until the command shows this of the database.
 fn shown(dir: &str, args: &[&str], shows: impl Fn(&str) -> bool) -> String {
-    let mut last = String::new();
-    for _ in 0..600 {
+    let patience = Patience::new();
+    loop {
         let output = pantile(&[&["top", dir], args].concat());
-        last = text(&output.stdout).to_owned();
+        let last = text(&output.stdout).to_owned();
         if output.status.success() && shows(&last) {
             return last;
         }
+        patience.check(|| format!("it never shows that: {last}"));
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
-    panic!("it never shows that: {last}");
 }
 
 /// This process has the database open, and the command is the other one.
