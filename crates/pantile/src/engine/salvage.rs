@@ -76,8 +76,7 @@ impl Core {
                 last = Some((key, tuple));
                 continue;
             };
-            let is_newer = self.begin_of(table, tuple) > self.begin_of(table, before);
-            let (stays, goes) = if is_newer { (tuple, before) } else { (before, tuple) };
+            let [stays, goes] = self.later_first(table, [tuple, before]);
             older.insert(goes);
             last = Some((key, stays));
         }
@@ -109,8 +108,7 @@ impl Core {
                 last = Some((key, tuple));
                 continue;
             };
-            let is_newer = self.begin_of(table, tuple) > self.begin_of(table, before);
-            let (stays, goes) = if is_newer { (tuple, before) } else { (before, tuple) };
+            let [stays, goes] = self.later_first(table, [tuple, before]);
             older.insert(goes);
             last = Some((key, stays));
         }
@@ -122,6 +120,12 @@ impl Core {
             older.iter().for_each(|&tuple| lost.note(Some(table.id.0), Some(tuple), what.clone()));
         }
         older
+    }
+
+    /// Two tuples, the one with the later version first.
+    fn later_first(&self, table: &TableInner, [one, other]: [u64; 2]) -> [u64; 2] {
+        let is_later = self.begin_of(table, one) > self.begin_of(table, other);
+        if is_later { [one, other] } else { [other, one] }
     }
 
     fn begin_of(&self, table: &TableInner, tuple: u64) -> Timestamp {
