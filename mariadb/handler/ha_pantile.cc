@@ -876,13 +876,12 @@ int ha_pantile::update_row(const uchar *before, const uchar *after)
     }
   int code= pantile_update_row(txn, share->table, row_id, columns.data(), changed.data(), columns.size());
   if (code == PANTILE_PRIMARY_KEY_CHANGED)
+  {
     if (const TABLE_LIST *other= other_name(ha_thd(), table))
     {
       my_error(ER_MULTI_UPDATE_KEY_CONFLICT, MYF(0), table->alias.c_ptr_safe(), other->alias.str);
       return HA_ERR_UNSUPPORTED;
     }
-  if (code == PANTILE_PRIMARY_KEY_CHANGED)
-  {
     size_t savepoint;
     if ((code= pantile_savepoint(txn, &savepoint)) == PANTILE_OK)
     {

@@ -339,9 +339,10 @@ pub struct Common {
     /// Where the data is kept; several, separated by commas, are run in turn: file, dram, dax (persistent memory, with --dir on a
     /// file system mounted with dax=always; dax:eadr where the platform saves the CPU's caches),
     /// nvm:optane (or nvm), nvm:A to nvm:E (shares of this machine's DRAM), nvm:optane-40, nvm:A-40 to nvm:E-40 (each core has what
-    /// one of 40 threads has of such memory); nvm:optane-40/64 reads and writes 64 bytes at once; nvm:optane-40+mmdb:4 charges what another design (zen, zen-naive,
-    /// mmdb, wbl, foedus) would cost where the memory is 4 times the DRAM; nvm:optane-40+nodes:naive:2.5 (or local, remote,
-    /// local-writes) is a machine of two nodes, whose remote memory costs 2.5 times as much (1 to 100).
+    /// one of 40 threads has of such memory); nvm:optane-40/64 reads and writes 64 bytes at once; nvm:optane-40+mmdb:4
+    /// charges what another design (zen, zen-naive, mmdb, wbl, foedus) would cost where the memory is 4 times the DRAM;
+    /// nvm:optane-40+nodes:naive:2.5 (or local, remote, local-writes) is a machine of two nodes, whose remote memory costs
+    /// 2.5 times as much (1 to 100).
     #[arg(long, value_delimiter = ',', default_value = "file", value_parser = Medium::by_name)]
     pub medium: Vec<Medium>,
     /// Directory of the database. It is kept, and a database that is already there is continued

@@ -69,22 +69,8 @@ impl Core {
         table: &TableInner,
         runs: impl Iterator<Item = &'k SortedKeys>,
     ) -> Skip {
-        let mut older = Skip::default();
-        let mut last: Option<(&[u64], u64)> = None;
-        for (key, tuple) in Merge::new(runs) {
-            let Some((_, before)) = last.filter(|(other, _)| *other == key) else {
-                last = Some((key, tuple));
-                continue;
-            };
-            let [stays, goes] = self.later_first(table, [tuple, before]);
-            older.insert(goes);
-            last = Some((key, stays));
-        }
-        if let Some(lost) = &self.options.salvage {
-            let what = "a later row has the same primary key, so this one had been deleted; left out";
-            older.iter().for_each(|&tuple| lost.note(Some(table.id.0), Some(tuple), what));
-        }
-        older
+        let why = "a later row has the same primary key, so this one had been deleted; left out";
+        self.older_of(table, Merge::new(runs), why)
     }
 
     /// The tuples, without those that are `gone`, whose key of a unique index belongs to a later version
@@ -96,36 +82,43 @@ impl Core {
         runs: impl Iterator<Item = &'k SortedKeys>,
         gone: &Skip,
     ) -> Skip {
+        let mut key = Key::default();
+        let mut must_differ = |tuple: u64| {
+            let row = table.live_row(&self.store, TupleId(tuple));
+            row.is_some_and(|row| index.set_key(&row, &mut key) && !key.has_null)
+        };
+        let entries = Merge::new(runs).filter(|(_, tuple)| !gone.contains(tuple) && must_differ(*tuple));
+        // Behind the key is the tuple.
+        let keys = entries.map(|(entry, tuple)| (&entry[..entry.len() - 1], tuple));
+        let name = index.name();
+        let why =
+            format!("a later row has the same key of index {name:?}, so this one had given it up; left out");
+        self.older_of(table, keys, &why)
+    }
+
+    /// Of keys in order with their tuples, the tuples whose key belongs to a later version of another one.
+    fn older_of<'k>(
+        &self,
+        table: &TableInner,
+        keys: impl Iterator<Item = (&'k [u64], u64)>,
+        why: &str,
+    ) -> Skip {
         let mut older = Skip::default();
         let mut last: Option<(&[u64], u64)> = None;
-        let mut whole = Key::default();
-        for (entry, tuple) in Merge::new(runs).filter(|(_, tuple)| !gone.contains(tuple)) {
-            // Behind the key is the tuple.
-            let key = &entry[..entry.len() - 1];
-            let row = table.live_row(&self.store, TupleId(tuple));
-            let must_differ = row.is_some_and(|row| index.set_key(&row, &mut whole) && !whole.has_null);
-            let Some((_, before)) = last.filter(|(other, _)| *other == key && must_differ) else {
+        for (key, tuple) in keys {
+            let Some((_, before)) = last.filter(|(other, _)| *other == key) else {
                 last = Some((key, tuple));
                 continue;
             };
-            let [stays, goes] = self.later_first(table, [tuple, before]);
+            let is_newer = self.begin_of(table, tuple) > self.begin_of(table, before);
+            let (stays, goes) = if is_newer { (tuple, before) } else { (before, tuple) };
             older.insert(goes);
             last = Some((key, stays));
         }
         if let Some(lost) = &self.options.salvage {
-            let name = index.name();
-            let what = format!(
-                "a later row has the same key of index {name:?}, so this one had given it up; left out"
-            );
-            older.iter().for_each(|&tuple| lost.note(Some(table.id.0), Some(tuple), what.clone()));
+            older.iter().for_each(|&tuple| lost.note(Some(table.id.0), Some(tuple), why));
         }
         older
-    }
-
-    /// Two tuples, the one with the later version first.
-    fn later_first(&self, table: &TableInner, [one, other]: [u64; 2]) -> [u64; 2] {
-        let is_later = self.begin_of(table, one) > self.begin_of(table, other);
-        if is_later { [one, other] } else { [other, one] }
     }
 
     fn begin_of(&self, table: &TableInner, tuple: u64) -> Timestamp {

@@ -291,7 +291,11 @@ impl Transaction {
                 // What is wrong is said below.
                 None => None,
             };
-            let before = row.map(|row| read.take().map(|read| read(&row)).transpose()).transpose()?.flatten();
+            // It is read at most once: with a row, the loop ends.
+            let before = match row {
+                Some(row) => read.take().map(|read| read(&row)).transpose()?,
+                None => None,
+            };
             if !self.put(table, values, None, true)? || before.is_some() {
                 return Ok(before);
             }

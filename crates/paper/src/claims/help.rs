@@ -3,7 +3,7 @@
 use crate::figure::{Figure, Point, Series, Shape};
 use crate::measurement::Measurement;
 use crate::numbers::{Spread, percent};
-use crate::results::{Results, throughput};
+use crate::results::{Metric, Results, throughput};
 use crate::size::Size;
 use crate::spec::RunSpec;
 use crate::spec::not_built_in;
@@ -116,10 +116,17 @@ pub fn settled(rule: &mut Rule, size: &Size) {
 
 /// Versions beyond the newest that the baseline stores are fewer with a collector that has begun: at
 /// most this share of them is left.
-pub const LEFT_AT_MOST: f64 = 0.7;
+const LEFT_AT_MOST: f64 = 0.7;
 
 /// What is said where more is left.
-pub const HARDLY_COLLECTED: &str = "tb-collect has hardly begun to collect in runs of this length";
+const HARDLY_COLLECTED: &str = "tb-collect has hardly begun to collect in runs of this length";
+
+/// Adds to a rule that TB-Collect leaves about as much as the baseline, if this share is left.
+pub fn begun(rule: &mut Rule, left: Option<Spread>) {
+    if left.is_some_and(|left| left.median > LEFT_AT_MOST) {
+        rule.lack(HARDLY_COLLECTED);
+    }
+}
 
 /// Adds to a rule that TB-Collect has hardly reclaimed anything in this run, so that its costs are
 /// not seen, where the measurements say so. A SQL server does not tell them.
@@ -129,11 +136,19 @@ pub fn collected(rule: &mut Rule, results: &Results, run: &RunSpec) {
         |measurement: &Measurement| (measurement.stored_mean >= 1.0).then_some(measurement.stored_mean - 1.0);
     let left = results.quotient(&tb, &none, &old);
     let reclaimed = results.spread(&tb, &|measurement| Some(measurement.blocks_reclaimed? as f64));
-    if left.is_some_and(|left| left.median > LEFT_AT_MOST)
-        || reclaimed.is_some_and(|blocks| blocks.median == 0.0)
-    {
+    begun(rule, left);
+    if reclaimed.is_some_and(|blocks| blocks.median == 0.0) {
         rule.lack(HARDLY_COLLECTED);
     }
+}
+
+/// The growth of space and its two parts: what each is called, and on an axis.
+pub fn growths(whole: &'static str) -> [(&'static str, &'static str, Metric<'static>); 3] {
+    [
+        (whole, "growth of medium and DRAM", &Measurement::growth),
+        ("Of it, on the medium", "growth of the medium", &Measurement::medium_growth),
+        ("Of it, in DRAM", "growth of DRAM", &Measurement::dram_growth),
+    ]
 }
 
 /// Adds to a rule what is missing of the runs that it needs.

@@ -1,6 +1,8 @@
 //! TB-Collect: space, steadiness and chains (figures 12 to 14).
 
-use super::help::{GROUP, NONE, OTHERS, TB, bars, collected, each, need, publish, settled, tpcc, ycsb};
+use super::help::{
+    GROUP, NONE, OTHERS, TB, bars, collected, each, growths, need, publish, settled, tpcc, ycsb,
+};
 use super::{Claim, Experiment, Finding};
 use crate::figure::{Figure, Point, Series, Shape};
 use crate::measurement::{Measurement, Second};
@@ -95,18 +97,13 @@ fn judge_growth(results: &Results, size: &Size) -> Finding {
     settled(&mut rule, size);
     collected(&mut rule, results, &run);
     keeps_up(&mut rule, results, &run, &GROUP);
-    let growth: Metric<'_> = &Measurement::growth;
     let mut ours = Vec::new();
     for other in OTHERS {
         let by = results.quotient(&run.with_gc(TB), &run.with_gc(other), &Measurement::grown);
         ours.extend(by.as_ref().map(|by| format!("{} of {other}", percent(by.median))));
         rule.smaller("the growth of tb-collect", &format!("that of {other}"), by);
     }
-    let parts: [(&str, &str, Metric<'_>); 3] = [
-        ("Space taken while TPC-C runs at a fixed rate", "growth of medium and DRAM", growth),
-        ("Of it, on the medium", "growth of the medium", &Measurement::medium_growth),
-        ("Of it, in DRAM", "growth of DRAM", &Measurement::dram_growth),
-    ];
+    let parts = growths("Space taken while TPC-C runs at a fixed rate");
     let mut figures: Vec<_> = parts
         .into_iter()
         .map(|(title, y, of)| {

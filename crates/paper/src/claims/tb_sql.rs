@@ -1,8 +1,8 @@
 //! TB-Collect: measurements through a SQL server (figures 15 and 16).
 
 use super::help::{
-    At, HARDLY_COLLECTED, LEFT_AT_MOST, NONE, TB, each, fastest, grouped, keeps, kept_against, need, runs,
-    series, settled, share_of_none, tpcc,
+    At, NONE, TB, begun, each, fastest, grouped, growths, keeps, kept_against, need, runs, series, settled,
+    share_of_none, tpcc,
 };
 use super::tb_space::keeps_up;
 use super::{Claim, Experiment, Finding};
@@ -149,9 +149,7 @@ fn judge_growth_on_memories(results: &Results, size: &Size) -> Finding {
         let run = run.clone().on(medium);
         keeps_up(&mut rule, results, &run, &SQL);
         let left = results.quotient(&run.with_gc(TB), &run, grown);
-        if left.is_some_and(|left| left.median > LEFT_AT_MOST) {
-            rule.lack(HARDLY_COLLECTED);
-        }
+        begun(&mut rule, left);
         for other in COMPARED {
             let by = results.quotient(&run.with_gc(TB), &run.with_gc(other), grown);
             rule.smaller(&format!("on {medium}, the growth of tb-collect"), &format!("that of {other}"), by);
@@ -169,19 +167,11 @@ fn judge_growth_on_memories(results: &Results, size: &Size) -> Finding {
         format!("growth on {LAST} against {FIRST}: {}", ours.join(", "))
     };
     let places: Vec<At> = vec![(0.0, run.clone()), (1.0, run.on(LAST))];
-    let parts: [(&str, &str, Metric<'_>); 3] = [
-        (
-            "Space taken while TPC-C runs through SQL at a fixed rate",
-            "growth of medium and DRAM, MB",
-            &Measurement::growth,
-        ),
-        ("Of it, on the medium", "growth of the medium, MB", &Measurement::medium_growth),
-        ("Of it, in DRAM", "growth of DRAM, MB", &Measurement::dram_growth),
-    ];
+    let parts = growths("Space taken while TPC-C runs through SQL at a fixed rate");
     let figures = parts.into_iter().map(|(title, y, of)| {
         let megabytes = |measurement: &Measurement| of(measurement).map(|bytes| bytes / 1e6);
         let growth = series(&SQL, &places, &|run| results.spread(run, &megabytes));
-        grouped(title, MEMORIES.map(str::to_owned).to_vec(), "memory", y, growth)
+        grouped(title, MEMORIES.map(str::to_owned).to_vec(), "memory", &format!("{y}, MB"), growth)
     });
     Finding::of(rule, "bytes of growth, as a multiple", ours, figures.collect())
 }
