@@ -66,6 +66,7 @@ fn settings(variant: Variant, threads: usize, seconds: u64) -> Settings {
         gc: GcOptions::default(),
         threads,
         long_readers: 0,
+        long_seconds: None,
         pace: Pace { warmup, measure, rate: 0.0 },
         isolation: Isolation::Serializable,
         writers_move: true,

@@ -9,7 +9,7 @@ use pantile::{Database, Stats};
 use crate::baseline::{median, overwrite_and_sync};
 use crate::error::{Error, Result};
 use crate::load::Context;
-use crate::long_readers::LongReaders;
+use crate::long_readers::{LongReaders, begin};
 use crate::machine;
 use crate::place::DatabaseDir;
 use crate::record::{Baseline, Emulation, Load, MediumIo, Record, Recovery, Reopened, Second, Space};
@@ -149,10 +149,11 @@ impl<W: Workload> Experiment<'_, W> {
 
     /// Runs the clients, beside transactions that stay open if that is wanted.
     fn measure(&self, run: usize, db: &Database, data: &W::Data) -> Result<(Measured, Samples)> {
-        let Settings { threads, isolation, long_readers, seed, .. } = *self.settings;
+        let Settings { threads, isolation, long_readers, long_seconds, seed, .. } = *self.settings;
         let clients = self.workload.clients(db, data, threads, isolation)?;
-        let readers =
-            LongReaders::begin(self.workload, db, self.variant.protocol, data, (long_readers, seed))?;
+        let life = long_seconds.map(Duration::from_secs_f64);
+        let begin = || Ok(begin(db, self.variant.protocol)?);
+        let readers = LongReaders::begin(self.workload, data, &begin, life, (long_readers, seed))?;
         let over = AtomicBool::new(false);
         thread::scope(|scope| {
             let readers = scope.spawn(|| {

@@ -27,6 +27,7 @@ fn settings(medium: Medium) -> Settings {
         gc: GcOptions::default(),
         threads: 2,
         long_readers: 0,
+        long_seconds: None,
         pace: Pace { warmup: Duration::from_millis(20), measure: Duration::from_millis(200), rate: 0.0 },
         isolation: Isolation::Serializable,
         writers_move: true,

@@ -1,4 +1,4 @@
-//! Transactions that stay open for a whole run and read now and then: the
+//! Transactions that stay open for long and read now and then: the
 //! readers that every collector has to keep old versions for, and that notice
 //! when it does not.
 
@@ -32,12 +32,15 @@ const STREAM: u64 = 1 << 48;
 pub struct LongReaders<'d, W: Workload> {
     workload: &'d W,
     data: &'d W::Data,
-    began: Instant,
+    begin: &'d (dyn Fn() -> Result<Transaction> + Sync),
+    /// How long each stays open before the next begins in its place; until the end if there is none.
+    life: Option<Duration>,
     readers: Vec<Reader<'d>>,
 }
 
 struct Reader<'d> {
     txn: Transaction,
+    began: Instant,
     random: Random,
     rows: Vec<Seen<'d>>,
 }
@@ -49,31 +52,24 @@ struct Seen<'d> {
 }
 
 impl<'d, W: Workload> LongReaders<'d, W> {
-    /// Begins this many transactions in a database under this protocol, each of which reads a few rows.
+    /// Begins this many transactions, each of which reads a few rows.
     ///
     /// # Errors
     /// Those of the engine; [`Error::Missing`] for a row that was loaded and is not there.
     pub fn begin(
         workload: &'d W,
-        db: &Database,
-        protocol: Option<Protocol>,
         data: &'d W::Data,
+        begin: &'d (dyn Fn() -> Result<Transaction> + Sync),
+        life: Option<Duration>,
         (count, seed): (usize, u64),
     ) -> Result<Self> {
-        let mut all = Self { workload, data, began: Instant::now(), readers: Vec::new() };
-        for n in 0..count {
-            let random = Random::new(seed, STREAM + n as u64);
-            let mut reader = Reader { txn: begin(db, protocol)?, random, rows: Vec::new() };
-            for _ in 0..FIRST_ROWS {
-                reader.read_another(workload, data)?;
-            }
-            all.readers.push(reader);
-        }
-        Ok(all)
+        let randoms = (0..count).map(|n| Random::new(seed, STREAM + n as u64));
+        let readers = randoms.map(|random| Reader::begin(workload, data, begin()?, random));
+        Ok(Self { workload, data, begin, life, readers: readers.collect::<Result<_>>()? })
     }
 
-    /// Reads about ten times a second until it is told that it is `over`,
-    /// then what was read first once more, and ends the transactions.
+    /// Reads about ten times a second until it is told that it is `over`. Each transaction reads what it has read first
+    /// once more before it ends.
     ///
     /// # Errors
     /// Those of the engine; [`Error::Changed`] for a row that was something
@@ -91,17 +87,26 @@ impl<'d, W: Workload> LongReaders<'d, W> {
                 match again {
                     true => {
                         let nth = reader.random.below(reader.rows.len() as u64) as usize;
-                        reader.read_again(nth, self.began)?;
+                        reader.read_again(nth)?;
                     }
                     false => reader.read_another(self.workload, self.data)?,
                 }
             }
+            self.replace_the_old()?;
             again = !again;
             next = now + INTERVAL;
         }
-        for reader in self.readers {
-            (0..FIRST_ROWS).try_for_each(|nth| reader.read_again(nth, self.began))?;
-            reader.txn.commit()?;
+        self.readers.into_iter().try_for_each(|reader| reader.end().map(drop))
+    }
+
+    /// Ends those that have been open for as long as they are to be, and begins others.
+    fn replace_the_old(&mut self) -> Result<()> {
+        let Some(life) = self.life else { return Ok(()) };
+        for reader in std::mem::take(&mut self.readers) {
+            self.readers.push(match reader.began.elapsed() < life {
+                true => reader,
+                false => Reader::begin(self.workload, self.data, (self.begin)()?, reader.end()?)?,
+            });
         }
         Ok(())
     }
@@ -109,7 +114,10 @@ impl<'d, W: Workload> LongReaders<'d, W> {
 
 /// Begins a transaction that sees one state for as long as it is open. Where a protocol reads what is newest, a reader
 /// that took part in it would see rows change, or keep all writers out, so a safe snapshot stands in for it.
-fn begin(db: &Database, protocol: Option<Protocol>) -> pantile::Result<Transaction> {
+///
+/// # Errors
+/// Those of the engine.
+pub fn begin(db: &Database, protocol: Option<Protocol>) -> pantile::Result<Transaction> {
     match protocol.map(Protocol::reads) {
         Some(Reads::Newest | Reads::UnderLocks) => db.begin_safe_snapshot(),
         Some(Reads::AtBegin | Reads::InOrder { .. }) | None => db.begin_read(),
@@ -117,6 +125,20 @@ fn begin(db: &Database, protocol: Option<Protocol>) -> pantile::Result<Transacti
 }
 
 impl<'d> Reader<'d> {
+    /// A transaction that has begun reads a few rows.
+    fn begin<W: Workload>(workload: &W, data: &'d W::Data, txn: Transaction, random: Random) -> Result<Self> {
+        let mut reader = Self { txn, began: Instant::now(), random, rows: Vec::new() };
+        (0..FIRST_ROWS).try_for_each(|_| reader.read_another(workload, data))?;
+        Ok(reader)
+    }
+
+    /// Reads them once more, and ends the transaction. Gives back the random numbers.
+    fn end(self) -> Result<Random> {
+        (0..FIRST_ROWS).try_for_each(|nth| self.read_again(nth))?;
+        self.txn.commit()?;
+        Ok(self.random)
+    }
+
     fn read_another<W: Workload>(&mut self, workload: &W, data: &'d W::Data) -> Result<()> {
         let row = workload.random_row(data, &mut self.random);
         let columns = self.txn.get(row.table, &row.key)?.map(|row| hashes(&row)).transpose()?;
@@ -127,7 +149,7 @@ impl<'d> Reader<'d> {
         Ok(())
     }
 
-    fn read_again(&self, nth: usize, began: Instant) -> Result<()> {
+    fn read_again(&self, nth: usize) -> Result<()> {
         let Seen { row, columns } = &self.rows[nth];
         let found = self.txn.get(row.table, &row.key)?;
         let now = found.as_ref().map(hashes).transpose()?;
@@ -137,7 +159,7 @@ impl<'d> Reader<'d> {
         Err(Error::Changed {
             row: name(row),
             how: difference(row.table, columns.as_deref(), now.as_deref().zip(found)),
-            after: began.elapsed(),
+            after: self.began.elapsed(),
         })
     }
 }

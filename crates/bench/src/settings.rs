@@ -139,8 +139,10 @@ pub struct Settings {
     pub gc: GcOptions,
     /// Clients.
     pub threads: usize,
-    /// Transactions that only read and stay open for the whole run.
+    /// Transactions that only read and stay open.
     pub long_readers: usize,
+    /// How long each stays open before the next begins; for the whole run if there is none.
+    pub long_seconds: Option<f64>,
     /// How long and how fast.
     pub pace: Pace,
     /// How strictly transactions are kept apart.
@@ -177,6 +179,7 @@ struct Told<'a> {
     dir: Option<&'a PathBuf>,
     preallocated_bytes: u64,
     long_readers: usize,
+    long_seconds: Option<f64>,
     gc_theta: f64,
     gc_queue_share: f64,
     gc_space_target: f64,
@@ -235,6 +238,7 @@ impl Settings {
             dir: self.dir.as_ref(),
             preallocated_bytes: self.preallocated(variant),
             long_readers: self.long_readers,
+            long_seconds: self.long_seconds,
             gc_theta: self.gc.theta,
             gc_queue_share: self.gc.queue_share,
             gc_space_target: self.gc.space_target,
@@ -289,6 +293,7 @@ mod tests {
                 gc: GcOptions::default(),
                 threads: 1,
                 long_readers: 0,
+                long_seconds: None,
                 pace: Pace { warmup: Duration::ZERO, measure, rate },
                 isolation: Isolation::Serializable,
                 writers_move: true,

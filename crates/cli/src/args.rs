@@ -331,15 +331,18 @@ pub struct Common {
     /// Keep the blocks that a long transaction bypasses until it ends, for comparison.
     #[arg(long)]
     pub gc_no_pass_over: bool,
-    /// Read-only transactions that stay open for the whole run; each reads about ten times a
+    /// Read-only transactions that stay open for the whole run, or as long as --long-seconds says; each reads about ten times a
     /// second and checks that nothing it has read changes. Under a protocol that reads only what is newest (2pl-*, occ,
     /// silo, tictoc, h-store) they are safe snapshots, which take no part in the protocol.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=1000))]
     pub long_readers: u16,
+    /// How long each long reader stays open; then another begins in its place.
+    #[arg(long, value_name = "SECONDS", requires = "long_readers", value_parser = |text: &str| number(text, f64::MIN_POSITIVE))]
+    pub long_seconds: Option<f64>,
     /// Where the data is kept; several, separated by commas, are run in turn: file, dram, dax (persistent memory, with --dir on a
     /// file system mounted with dax=always; dax:eadr where the platform saves the CPU's caches),
     /// nvm:optane (or nvm), nvm:A to nvm:E (shares of this machine's DRAM), nvm:optane-40, nvm:A-40 to nvm:E-40 (each core has what
-    /// one of 40 threads has of such memory); nvm:optane-40/64 reads and writes 64 bytes at once; nvm:optane-40+mmdb:4
+    /// one of 40 threads has of such memory; any other number of threads as well); nvm:optane-40/64 reads and writes 64 bytes at once; nvm:optane-40+mmdb:4
     /// charges what another design (zen, zen-naive, mmdb, wbl, foedus) would cost where the memory is 4 times the DRAM;
     /// nvm:optane-40+nodes:naive:2.5 (or local, remote, local-writes) is a machine of two nodes, whose remote memory costs
     /// 2.5 times as much (1 to 100).

@@ -117,6 +117,7 @@ fn settings(common: &Common, threads: usize) -> Result<Settings, Failure> {
         gc: common.gc_options(),
         threads,
         long_readers,
+        long_seconds: common.long_seconds,
         pace: Pace {
             warmup: Duration::from_secs_f64(common.warmup),
             measure: Duration::from_secs_f64(common.seconds),

@@ -58,15 +58,23 @@ impl CacheEstimate {
     /// Sequential readers come here next, and what they read has pushed the tags out.
     #[inline]
     fn prefetch(&self, place: usize) {
-        #[cfg(target_arch = "x86_64")]
         if let Some(tag) = self.tags.get(place) {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            // SAFETY: every x86-64 CPU has the instruction; it changes no memory.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(tag).cast()) };
+            prefetch(tag);
         }
-        #[cfg(not(target_arch = "x86_64"))]
-        let _ = place;
     }
+}
+
+/// Fetches the line that something begins in.
+#[inline]
+pub(crate) fn prefetch<T>(place: &T) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: every x86-64 CPU has the instruction; it changes no memory.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(place).cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = place;
 }
 
 #[cfg(test)]

@@ -60,7 +60,8 @@ pub(crate) fn cores() -> usize {
 /// Picoseconds that accounting for the read of a unit takes by itself: the
 /// fastest of several runs of a device that owes nothing.
 pub(crate) fn bookkeeping(config: NvmConfig) -> u64 {
-    let like_dram = NvmConfig { speed: Speed::OfDram { read: 1.0, write: 1.0 }, nodes: None, ..config };
+    let like_dram =
+        NvmConfig { speed: Speed { read: 1.0, write: 1.0 }, threads: None, nodes: None, ..config };
     let model = Model::new(&like_dram, Bandwidth { read: 1e9, write: 1e9 }, 1, RealClock::new());
     let units = CHUNK_BYTES / config.unit_bytes;
     let run = |n: u64| {

@@ -18,8 +18,8 @@ const HEADER_BYTES: u64 = 24;
 #[derive(Debug)]
 pub(crate) struct AtWork {
     design: Design,
-    /// Of designs with copies in DRAM.
-    cache: Option<DramCache>,
+    /// What DRAM has copies of, of designs with copies.
+    cache: DramCache,
     /// Where ends what has been written, in whole chunks. The medium may be longer.
     written: AtomicU64,
 }
@@ -28,11 +28,10 @@ impl AtWork {
     /// Over a device with units of this many bytes.
     pub(crate) fn new(design: Design, unit_bytes: u64) -> Self {
         let piece = match design.kind {
-            Kind::Zen | Kind::ZenNaive | Kind::Wbl => Some(unit_bytes),
-            Kind::Foedus => Some(PAGE_BYTES),
-            Kind::Mmdb => None,
+            Kind::Zen | Kind::ZenNaive | Kind::Wbl | Kind::Mmdb => unit_bytes,
+            Kind::Foedus => PAGE_BYTES,
         };
-        Self { design, cache: piece.map(DramCache::new), written: AtomicU64::new(0) }
+        Self { design, cache: DramCache::new(piece), written: AtomicU64::new(0) }
     }
 
     /// Makes room for copies of a part of what has been written up to here.
@@ -41,7 +40,7 @@ impl AtWork {
             let end = end.next_multiple_of(CHUNK_BYTES);
             let before = self.written.fetch_max(end, Ordering::Relaxed);
             let bytes = before.max(end) / u64::from(self.design.ratio);
-            self.cache.iter().for_each(|cache| cache.resize(bytes));
+            self.cache.resize(bytes);
         }
     }
 
@@ -62,8 +61,12 @@ impl AtWork {
                     self.persist_metadata(model, offset, &mut read);
                 }
             }
-            Kind::Mmdb if self.is_in_dram(offset) => {}
             Kind::Mmdb => {
+                // It needs no look for copies, but what a look takes the emulator must count for all designs alike.
+                self.cache.touch_all(offset, len, |_| ());
+                if self.is_in_dram(offset) {
+                    return read;
+                }
                 read = model.read(offset, len);
                 // Where the CPU has the tuple, what is written to it stays there, too.
                 if read.missed > 0 && len > HEADER_BYTES {
@@ -76,14 +79,11 @@ impl AtWork {
 
     /// Reads what is not in DRAM, and copies it there.
     fn fetch<C: Clock>(&self, model: &Model<C>, offset: u64, len: u64, read: &mut ReadCost) {
-        let Some(cache) = &self.cache else { return };
-        for piece in cache.pieces(offset, len) {
-            if !cache.touch(piece) {
-                let cost = model.read(piece.start, piece.bytes);
-                read.missed += cost.missed;
-                read.waited += cost.waited + model.copy_to_dram(piece.bytes);
-            }
-        }
+        self.cache.touch_all(offset, len, |piece| {
+            let cost = model.read(piece.start, piece.bytes);
+            read.missed += cost.missed;
+            read.waited += cost.waited + model.copy_to_dram(piece.bytes);
+        });
     }
 
     /// Writes the metadata of the tuple at `offset` and waits until they are durable.
@@ -117,12 +117,8 @@ impl AtWork {
 
     /// Something was written, in DRAM first where there are copies.
     pub(crate) fn written(&self, offset: u64, len: u64) {
-        if let Some(cache) = &self.cache {
-            self.make_room_for(offset + len);
-            for piece in cache.pieces(offset, len) {
-                let _ = cache.touch(piece);
-            }
-        }
+        self.make_room_for(offset + len);
+        self.cache.touch_all(offset, len, |_| ());
     }
 
     /// Something that was written is made durable. Returns the units written.

@@ -10,11 +10,15 @@ use std::ops::RangeInclusive;
 /// A persistent memory.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct NvmConfig {
-    /// What it is called. The medium is "nvm:" and this, with "/" and the bytes of a unit behind it if these are not its own,
-    /// and "+" and the design or the nodes if there are any.
+    /// What it is called. The medium is "nvm:" and this, with "-" and the threads behind it if there are any, "/" and the bytes
+    /// of a unit if these are not its own, and "+" and the design or the nodes if there are any.
     pub name: &'static str,
     /// How fast it is.
     pub speed: Speed,
+    /// If each core has as much of it as one of this many threads has of six modules, so that few cores are limited by
+    /// it as many threads are: a memory that reads and writes the same shares as Optane is as fast as Optane's modules
+    /// then, and others in proportion, but never faster than DRAM.
+    pub threads: Option<u32>,
     /// Bytes the device reads and writes at once: a power of two from 64 to 4096.
     pub unit_bytes: u64,
     /// The design of the engine whose costs are charged; those of the engine that uses it if there is none.
@@ -23,25 +27,13 @@ pub struct NvmConfig {
     pub nodes: Option<NodeConfig>,
 }
 
-/// How fast a memory is.
+/// How fast a memory is, relative to this machine's DRAM.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Speed {
-    /// Relative to this machine's DRAM.
-    OfDram {
-        /// Read bandwidth as a share of DRAM's, above 0 and up to 1.
-        read: f64,
-        /// Write bandwidth as a share of DRAM's, above 0 and up to 1.
-        write: f64,
-    },
-    /// As much for each core of this machine as one thread of another has of its
-    /// memory, so that few cores are limited by it as many are there. Never more
-    /// than DRAM's.
-    PerCore {
-        /// Bytes a second that each core reads, above 0.
-        read: f64,
-        /// Bytes a second that each core writes, above 0.
-        write: f64,
-    },
+pub struct Speed {
+    /// Read bandwidth as a share of DRAM's, above 0 and up to 1.
+    pub read: f64,
+    /// Write bandwidth as a share of DRAM's, above 0 and up to 1.
+    pub write: f64,
 }
 
 /// Bytes a second.
@@ -54,20 +46,7 @@ pub struct Bandwidth {
 }
 
 const fn config(name: &'static str, read: f64, write: f64, unit_bytes: u64) -> NvmConfig {
-    NvmConfig { name, speed: Speed::OfDram { read, write }, unit_bytes, design: None, nodes: None }
-}
-
-impl Speed {
-    /// The same for each core of this machine, where Optane's shares are one thread's of six modules that 40 use.
-    const fn per_core(self) -> Self {
-        match self {
-            Self::OfDram { read, write } => Self::PerCore {
-                read: read / OPTANE_READ * MODULE.read * MODULES,
-                write: write / OPTANE_WRITE * MODULE.write * MODULES,
-            },
-            Self::PerCore { .. } => self,
-        }
-    }
+    NvmConfig { name, speed: Speed { read, write }, threads: None, unit_bytes, design: None, nodes: None }
 }
 
 /// Units a device may have.
@@ -76,19 +55,21 @@ const UNIT_BYTES: RangeInclusive<u64> = 64..=4096;
 /// What a module of Optane reads and writes at most (Yang and others, FAST 2020).
 const MODULE: Bandwidth = Bandwidth { read: 6.6e9, write: 2.3e9 };
 
-/// Modules for each thread in the publications: six for forty (TB-Collect, 5.1).
-const MODULES: f64 = 6.0 / 40.0;
+/// Modules in the publications.
+const MODULES: f64 = 6.0;
 
-/// The shares of DRAM's bandwidth that Optane has.
-const OPTANE_READ: f64 = 0.5;
-const OPTANE_WRITE: f64 = 0.3;
+/// Threads that use them in TB-Collect's (5.1).
+const PUBLISHED_THREADS: u32 = 40;
+
+/// Most threads that a core may stand for one of.
+const MOST_THREADS: u32 = 10_000;
 
 impl NvmConfig {
     /// Intel Optane persistent memory: reads 50 %, writes 30 %, 256 B.
-    pub const OPTANE: Self = config("optane", OPTANE_READ, OPTANE_WRITE, 256);
+    pub const OPTANE: Self = config("optane", 0.5, 0.3, 256);
     /// For each core, one thread's share of six modules that 40 threads use: 990 MB/s
     /// read and 345 MB/s written.
-    pub const OPTANE_40: Self = Self::OPTANE.per_core("optane-40");
+    pub const OPTANE_40: Self = Self::OPTANE.shared_by(PUBLISHED_THREADS);
     /// Reads 70 %, writes 50 %, 256 B.
     pub const A: Self = config("A", 0.7, 0.5, 256);
     /// Reads 70 %, writes 50 %, 128 B.
@@ -100,15 +81,18 @@ impl NvmConfig {
     /// As fast as DRAM, 64 B.
     pub const E: Self = config("E", 1.0, 1.0, 64);
     /// To `OPTANE_40` what A is to `OPTANE`: each core reads 1386 MB/s and writes 575 MB/s.
-    pub const A_40: Self = Self::A.per_core("A-40");
+    pub const A_40: Self = Self::A.shared_by(PUBLISHED_THREADS);
     /// The same of B: 1386 and 575 MB/s.
-    pub const B_40: Self = Self::B.per_core("B-40");
+    pub const B_40: Self = Self::B.shared_by(PUBLISHED_THREADS);
     /// The same of C: 1782 and 805 MB/s.
-    pub const C_40: Self = Self::C.per_core("C-40");
+    pub const C_40: Self = Self::C.shared_by(PUBLISHED_THREADS);
     /// The same of D: 1782 and 1035 MB/s.
-    pub const D_40: Self = Self::D.per_core("D-40");
+    pub const D_40: Self = Self::D.shared_by(PUBLISHED_THREADS);
     /// The same of E: 1980 and 1150 MB/s.
-    pub const E_40: Self = Self::E.per_core("E-40");
+    pub const E_40: Self = Self::E.shared_by(PUBLISHED_THREADS);
+
+    /// Those that are relative to DRAM.
+    const OWN: [Self; 6] = [Self::OPTANE, Self::A, Self::B, Self::C, Self::D, Self::E];
 
     /// All of the above.
     pub const ALL: [Self; 12] = [
@@ -126,29 +110,44 @@ impl NvmConfig {
         Self::E_40,
     ];
 
-    const fn per_core(self, name: &'static str) -> Self {
-        Self { name, speed: self.speed.per_core(), ..self }
+    /// The same as each of this many threads has of it.
+    pub const fn shared_by(self, threads: u32) -> Self {
+        Self { threads: Some(threads), ..self }
+    }
+
+    /// What each core reads and writes if it is shared by a number of threads.
+    pub fn of_a_thread(&self) -> Option<Bandwidth> {
+        let threads = self.threads?;
+        let (optane, each) = (Self::OPTANE.speed, MODULES / f64::from(threads));
+        Some(Bandwidth {
+            read: self.speed.read / optane.read * MODULE.read * each,
+            write: self.speed.write / optane.write * MODULE.write * each,
+        })
     }
 
     /// Its bandwidth on a machine with DRAM of this one and this number of cores.
     pub fn bandwidth(&self, dram: Bandwidth, cores: usize) -> Bandwidth {
-        match self.speed {
-            Speed::OfDram { read, write } => Bandwidth { read: read * dram.read, write: write * dram.write },
-            Speed::PerCore { read, write } => {
+        match self.of_a_thread() {
+            None => Bandwidth { read: self.speed.read * dram.read, write: self.speed.write * dram.write },
+            Some(Bandwidth { read, write }) => {
                 Bandwidth { read: read.min(dram.read), write: (write * cores as f64).min(dram.write) }
             }
         }
     }
 
-    /// The configuration of this name, in either case, as in "optane", "optane/64", "optane+mmdb:4" or
+    /// The configuration of this name, in either case, as in "optane", "optane-40", "optane/64", "optane+mmdb:4" or
     /// "optane+nodes:naive:2.5".
     pub fn by_name(name: &str) -> Option<Self> {
         let (name, with) = name.split_once('+').map_or((name, None), |(name, with)| (name, Some(with)));
         let (name, unit) = name.split_once('/').map_or((name, None), |(name, unit)| (name, Some(unit)));
-        let own = Self::ALL.into_iter().find(|config| config.name.eq_ignore_ascii_case(name))?;
+        let (name, threads) =
+            name.split_once('-').map_or((name, None), |(name, threads)| (name, Some(threads)));
+        let own = Self::OWN.into_iter().find(|config| config.name.eq_ignore_ascii_case(name))?;
+        let threads = threads.map(|threads| threads.parse().ok().filter(|&threads| is_shared_by(threads)));
         let unit_bytes =
             unit.map_or(Some(own.unit_bytes), |unit| unit.parse().ok().filter(|&bytes| is_unit(bytes)))?;
-        let config = Self { unit_bytes, ..own };
+        let config =
+            Self { threads: threads.map_or(Some(None), |threads| threads.map(Some))?, unit_bytes, ..own };
         match with {
             None => Some(config),
             Some(nodes) if nodes.starts_with("nodes:") => {
@@ -164,13 +163,10 @@ impl NvmConfig {
     /// [`MediumError::Io`] names the figure that does not.
     pub fn check(&self) -> Result<(), MediumError> {
         let share = |share: f64| share > 0.0 && share <= 1.0;
-        let rate = |rate: f64| rate > 0.0 && rate.is_finite();
         let problem = match self.speed {
-            Speed::OfDram { read, .. } if !share(read) => "the read share must be above 0 and at most 1",
-            Speed::OfDram { write, .. } if !share(write) => "the write share must be above 0 and at most 1",
-            Speed::PerCore { read, write } if !rate(read) || !rate(write) => {
-                "the bandwidth of a core must be above 0"
-            }
+            Speed { read, .. } if !share(read) => "the read share must be above 0 and at most 1",
+            Speed { write, .. } if !share(write) => "the write share must be above 0 and at most 1",
+            _ if !self.threads.is_none_or(is_shared_by) => "there must be 1 to 10,000 threads",
             _ if !is_unit(self.unit_bytes) => "the unit must be a power of two from 64 to 4096 bytes",
             _ if self.design.is_some() && self.nodes.is_some() => "designs know nothing of nodes",
             _ => {
@@ -187,6 +183,11 @@ fn is_unit(bytes: u64) -> bool {
     bytes.is_power_of_two() && UNIT_BYTES.contains(&bytes)
 }
 
+/// Whether this many threads may share a memory.
+fn is_shared_by(threads: u32) -> bool {
+    (1..=MOST_THREADS).contains(&threads)
+}
+
 /// The error of figures that make no sense.
 fn senseless(problem: String) -> MediumError {
     let source = io::Error::new(io::ErrorKind::InvalidInput, problem);
@@ -196,7 +197,8 @@ fn senseless(problem: String) -> MediumError {
 impl fmt::Display for NvmConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name)?;
-        let is_own = Self::ALL.iter().all(|own| own.name != self.name || own.unit_bytes == self.unit_bytes);
+        self.threads.map_or(Ok(()), |threads| write!(f, "-{threads}"))?;
+        let is_own = Self::OWN.iter().all(|own| own.name != self.name || own.unit_bytes == self.unit_bytes);
         if !is_own {
             write!(f, "/{}", self.unit_bytes)?;
         }
@@ -213,11 +215,11 @@ mod tests {
     fn every_configuration_is_sound_and_found_by_its_name() {
         for config in NvmConfig::ALL {
             config.check().expect("sound");
-            assert_eq!(NvmConfig::by_name(config.name), Some(config));
+            assert_eq!(NvmConfig::by_name(&config.to_string()), Some(config));
         }
         assert_eq!(NvmConfig::by_name("Optane"), Some(NvmConfig::OPTANE));
         assert_eq!(NvmConfig::by_name("a-40"), Some(NvmConfig::A_40));
-        for none in ["F", "F-40", "A-41", "A40"] {
+        for none in ["F", "F-40", "A-0", "A-", "A-10001", "A-x", "A--1", "A40"] {
             assert_eq!(NvmConfig::by_name(none), None, "{none}");
         }
         let of_design = NvmConfig::by_name("optane-40+wbl:8").expect("a memory and a design");
@@ -256,6 +258,8 @@ mod tests {
         assert_eq!((two.read, two.write), (990e6, 690e6));
         let forty = NvmConfig::OPTANE_40.bandwidth(dram, 40);
         assert_eq!((forty.read, forty.write), (990e6, 10e9), "never more than DRAM");
+        let four = NvmConfig::OPTANE.shared_by(160).bandwidth(dram, 2);
+        assert_eq!((four.read, four.write), (990e6 / 4.0, 690e6 / 4.0), "a quarter");
         let share = NvmConfig::OPTANE.bandwidth(dram, 40);
         assert_eq!((share.read, share.write), (10e9, 3e9));
     }
@@ -276,7 +280,7 @@ mod tests {
                 (two.read - read).abs() < 1.0 && (two.write - 2.0 * write).abs() < 1.0,
                 "{config}: {two:?}"
             );
-            assert_eq!(config.name, format!("{}-40", of_dram.name));
+            assert_eq!(config.to_string(), format!("{of_dram}-40"));
             assert_eq!(config.unit_bytes, of_dram.unit_bytes, "{config}");
         }
         let slow = Bandwidth { read: 1.5e9, write: 2e9 };
@@ -288,11 +292,11 @@ mod tests {
     fn nonsense_is_refused() {
         let good = NvmConfig::OPTANE;
         for bad in [
-            NvmConfig { speed: Speed::OfDram { read: 0.0, write: 0.3 }, ..good },
-            NvmConfig { speed: Speed::OfDram { read: 0.5, write: 1.5 }, ..good },
-            NvmConfig { speed: Speed::OfDram { read: 0.5, write: f64::NAN }, ..good },
-            NvmConfig { speed: Speed::PerCore { read: 1e9, write: 0.0 }, ..good },
-            NvmConfig { speed: Speed::PerCore { read: f64::INFINITY, write: 1e9 }, ..good },
+            NvmConfig { speed: Speed { read: 0.0, write: 0.3 }, ..good },
+            NvmConfig { speed: Speed { read: 0.5, write: 1.5 }, ..good },
+            NvmConfig { speed: Speed { read: 0.5, write: f64::NAN }, ..good },
+            good.shared_by(0),
+            good.shared_by(MOST_THREADS + 1),
             NvmConfig { unit_bytes: 32, ..good },
             NvmConfig { unit_bytes: 96, ..good },
         ] {

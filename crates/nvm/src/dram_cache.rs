@@ -1,5 +1,6 @@
 //! What DRAM in front of the memory has copies of.
 
+use super::cache::prefetch;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// Pieces of which one makes room for a new one.
@@ -16,6 +17,12 @@ const USED: u64 = 1;
 pub(crate) struct Piece {
     pub(crate) start: u64,
     pub(crate) bytes: u64,
+}
+
+impl Piece {
+    fn number(self) -> u64 {
+        self.start / self.bytes
+    }
 }
 
 /// Which pieces of the medium have copies, in sets of eight with a clock each: a piece that was
@@ -52,16 +59,23 @@ impl DramCache {
         &self.tags[set * WAYS..][..WAYS]
     }
 
+    /// Uses the pieces that these bytes lie in, which are in it afterwards. Calls `miss` for each that was not.
+    pub(crate) fn touch_all(&self, offset: u64, len: u64, mut miss: impl FnMut(Piece)) {
+        // Side by side, or the emulator would wait for DRAM several times where it emulates one read.
+        self.pieces(offset, len).for_each(|piece| prefetch(&self.set(piece.number())[0]));
+        self.pieces(offset, len).filter(|piece| !self.touch(*piece)).for_each(&mut miss);
+    }
+
     /// The pieces that these bytes lie in.
-    pub(crate) fn pieces(&self, offset: u64, len: u64) -> impl Iterator<Item = Piece> + use<> {
+    fn pieces(&self, offset: u64, len: u64) -> impl Iterator<Item = Piece> + use<> {
         let bytes = self.piece_bytes;
         let end = (offset + len).div_ceil(bytes);
         (offset / bytes..end).map(move |n| Piece { start: n * bytes, bytes })
     }
 
     /// Uses a piece. Returns whether it was there; it is afterwards.
-    pub(crate) fn touch(&self, piece: Piece) -> bool {
-        let number = piece.start / piece.bytes;
+    fn touch(&self, piece: Piece) -> bool {
+        let number = piece.number();
         let tags = self.set(number);
         let wanted = (number + 1) << 1;
         let is_wanted = |tag: &&AtomicU64| tag.load(Ordering::Relaxed) & !USED == wanted;
@@ -109,7 +123,9 @@ mod tests {
     }
 
     fn touch(cache: &DramCache, offset: u64, len: u64) -> usize {
-        cache.pieces(offset, len).filter(|piece| !cache.touch(*piece)).count()
+        let mut missed = 0;
+        cache.touch_all(offset, len, |_| missed += 1);
+        missed
     }
 
     /// As before anything has been written to the medium.

@@ -77,7 +77,8 @@
 //!   pages, and again no commit waits for its own. No page is ever written back when it is evicted.
 //! - *zen-naive*, which is Zen with another allocator: one line of metadata for each slot that is taken, and no
 //!   latency of its own for making it durable.
-//! - Copies in DRAM are charged DRAM's bandwidth for storing them and nothing for finding them.
+//! - Copies in DRAM are charged DRAM's bandwidth for storing them and nothing for finding them. The time that the emulator takes
+//!   to look for them is the same for all designs.
 //!
 //! What the engine writes for itself (copies of its collector, a line for each block, state records) is
 //! charged as if the design wrote it, too: that is little, but *mmdb* and *foedus* pay twice for it.

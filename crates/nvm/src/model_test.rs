@@ -84,10 +84,7 @@ fn a_share_that_is_a_hundredth_off_is_noticed() {
     for config in NvmConfig::ALL {
         let wanted = config.bandwidth(DRAM, CORES);
         let less = |rate: f64| rate * 0.99;
-        let speed = match config.speed {
-            Speed::OfDram { read, write } => Speed::OfDram { read: less(read), write: less(write) },
-            Speed::PerCore { read, write } => Speed::PerCore { read: less(read), write: less(write) },
-        };
+        let speed = Speed { read: less(config.speed.read), write: less(config.speed.write) };
         let off = NvmConfig { speed, ..config };
         for stream in streams(STREAM_UNITS) {
             let (writes, reads) = (time_of_writes(off, &stream, 16), time_of_reads(off, &stream));

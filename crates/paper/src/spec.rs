@@ -32,6 +32,8 @@ pub struct RunSpec {
     pub seconds: f64,
     /// Transactions that only read and stay open.
     pub long_readers: usize,
+    /// Seconds that each stays open before the next begins, unless it is the whole run.
+    pub long_seconds: Option<f64>,
     /// The interval of the collector, unless it is left as tuned: the period of
     /// its thread in milliseconds, or the commits of its epochs in tens.
     pub period: Option<f64>,
@@ -96,6 +98,7 @@ impl RunSpec {
             warmup,
             seconds,
             long_readers: 0,
+            long_seconds: None,
             period: None,
             threshold: None,
             writers_move: false,
@@ -213,6 +216,9 @@ impl RunSpec {
         if self.long_readers > 0 {
             line += &format!(" --long-readers {}", self.long_readers);
         }
+        if let Some(seconds) = self.long_seconds {
+            line += &format!(" --long-seconds {seconds}");
+        }
         if let Some(period) = self.period {
             line += &format!(" --gc-interval-ms {period} --gc-epoch-commits {}", epoch_commits(period));
         }
@@ -273,6 +279,7 @@ impl RunSpec {
             gc: gc_options,
             threads: self.threads + self.work.readers(),
             long_readers: self.long_readers,
+            long_seconds: self.long_seconds,
             pace: Pace {
                 warmup: Duration::from_secs_f64(self.warmup),
                 measure: Duration::from_secs_f64(self.seconds),
@@ -340,6 +347,7 @@ mod tests {
             run.clone().under("silo"),
             run.clone().at_rate(100.0),
             RunSpec { long_readers: 1, ..run.clone() },
+            RunSpec { long_readers: 1, long_seconds: Some(2.0), ..run.clone() },
             RunSpec { period: Some(1.0), ..run.clone() },
             RunSpec { threshold: Some(0.6), ..run.clone() },
             RunSpec { writers_move: true, ..run.clone() },

@@ -303,7 +303,7 @@ impl Store {
 
     /// The same where it has been read, and paid for, before.
     #[inline]
-    pub(crate) fn known_content(&self, address: Address) -> Content<'_> {
+    pub fn known_content(&self, address: Address) -> Content<'_> {
         let start = (self.base + address.offset() as usize) as *const u8;
         // SAFETY: the address is that of a content that was written whole
         // before it was published, inside the mapping. Contents do not change

@@ -352,6 +352,7 @@ fn a_record_counts_transactions_and_queries_apart() {
         gc: GcOptions::default(),
         threads: 2,
         long_readers: 0,
+        long_seconds: None,
         pace: Pace { warmup: Duration::ZERO, measure: Duration::from_millis(1500), rate: 200.0 },
         isolation: Isolation::Serializable,
         writers_move: true,

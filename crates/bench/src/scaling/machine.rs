@@ -1,6 +1,6 @@
 //! Machines that throughput is predicted for.
 
-use pantile_nvm::{NvmConfig, Speed};
+use pantile_nvm::NvmConfig;
 
 use crate::machine;
 
@@ -168,11 +168,11 @@ impl Memory {
     /// hardware threads; `None` of one that is as measured.
     pub fn modules(&self, config: NvmConfig, threads: usize) -> Option<Modules> {
         let Memory::Modules { count, dram } = *self else { return None };
-        let (read, write) = match config.speed {
-            Speed::OfDram { read, write } => (read * dram.read_bytes_per_s, write * dram.write_bytes_per_s),
-            Speed::PerCore { read, write } => {
+        let (read, write) = match config.of_a_thread() {
+            None => (config.speed.read * dram.read_bytes_per_s, config.speed.write * dram.write_bytes_per_s),
+            Some(of_each) => {
                 let each = threads as f64 / count as f64;
-                (read * each, write * each)
+                (of_each.read * each, of_each.write * each)
             }
         };
         Some(Modules {

@@ -211,6 +211,7 @@ fn records(medium: Medium, threads: usize) -> Vec<Record> {
         gc: GcOptions::default(),
         threads,
         long_readers: 0,
+        long_seconds: None,
         pace: Pace { warmup: Duration::from_millis(20), measure: Duration::from_millis(200), rate: 0.0 },
         isolation: Isolation::Serializable,
         writers_move: true,

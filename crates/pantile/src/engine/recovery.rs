@@ -441,7 +441,8 @@ impl Gathered {
                 if let Some(&ahead) = batch.get(n + AHEAD) {
                     store.prefetch(Anchor::load(table.anchor(ahead)).newest());
                 }
-                let Some(bytes) = table.live_row(store, tuple) else {
+                // Opening has read it whole. Keys are in the first of its bytes, which `add` pays for with the header.
+                let Some(bytes) = table.known_row(store, tuple) else {
                     gathered.dead.push(tuple);
                     continue;
                 };

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use pantile_base::control::{Control, is_removed};
 use pantile_base::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use pantile_base::sync::{Mutex, MutexGuard, RwLock};
-use pantile_base::{Padded, Segments, TableId, Timestamp, TupleId};
+use pantile_base::{Address, Padded, Segments, TableId, Timestamp, TupleId};
 use pantile_index::{Index as Tree, KeyForm};
 use pantile_store::{Content, Store};
 
@@ -343,11 +343,21 @@ impl TableInner {
 
     /// The newest version of a tuple, if it is a row.
     pub fn live_row<'s>(&'s self, store: &'s Store, tuple: TupleId) -> Option<Encoded<'s>> {
+        self.live_row_in(tuple, |address| store.content(address))
+    }
+
+    /// The same of a version that has been read, and paid for, before.
+    pub fn known_row<'s>(&'s self, store: &'s Store, tuple: TupleId) -> Option<Encoded<'s>> {
+        self.live_row_in(tuple, |address| store.known_content(address))
+    }
+
+    fn live_row_in<'s>(
+        &'s self,
+        tuple: TupleId,
+        content: impl FnOnce(Address) -> Content<'s>,
+    ) -> Option<Encoded<'s>> {
         let address = Anchor::load(self.anchor(tuple)).newest();
-        if address.is_none() {
-            return None;
-        }
-        let content = store.content(address);
+        let content = (!address.is_none()).then(|| content(address))?;
         (!content.flags().is_tombstone()).then(|| self.row_of(content))
     }
 

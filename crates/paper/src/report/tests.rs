@@ -161,13 +161,13 @@ fn the_record_has_every_claim_and_its_verdict() {
     let cause = &updates["causes"][0];
     assert_eq!(
         (&cause["without"]["outcome"], &cause["without"]["about"]),
-        (&"refuted".into(), &"n2db against NoGC".into())
+        (&"refuted".into(), &"tb-collect against NoGC".into())
     );
     let without = cause["commands"].as_array().unwrap();
-    assert!(without.len() == 2 && without[0].as_str().unwrap().contains("--medium nvm:optane-40/64 "));
+    assert!(without.len() == 2 && without[0].as_str().unwrap().contains("--medium nvm:optane-400 "));
     let page = fs::read_to_string(path).unwrap();
     assert!(
-        page.contains("with units of 64 bytes: n2db against NoGC is")
+        page.contains("with a tenth of the bandwidth: tb-collect against NoGC is")
             && page.contains("that is not the cause")
     );
     let commands = throughput["benchmarks"].as_array().unwrap();
