@@ -89,7 +89,7 @@ def client(directory, level):
     connection = None
     for line in sys.stdin:
         operations = json.loads(line)["value"]
-        give_up = time.monotonic() + 30
+        give_up = time.monotonic() + servers.PATIENCE
         while connection is None:
             try:
                 connection = connect(directory, autocommit=False)
@@ -212,7 +212,7 @@ class Server:
             [adya, "run", *arguments, "-p", str(CLIENTS), "-n", str(transactions), "--keys", str(KEYS), "--seed", str(seed),
              "--time-limit", str(MOST_SECONDS), "-m", "rw-register" if kind == "registers" else "list-append",
              "-c", "read-uncommitted", "-o", path], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False,
-            timeout=MOST_SECONDS + 300)
+            timeout=MOST_SECONDS + 2 * servers.PATIENCE)
         if done.returncode not in (0, 1, 2):
             return done.stderr.strip().splitlines()[-1]
         table = KINDS[kind]

@@ -139,7 +139,9 @@ def refusals(connection):
     ask(connection, f"SET GLOBAL pantile_backup_staged = '{WORK}/staged'"), ask(connection, "BACKUP STAGE START")
     ask(connection, "BACKUP STAGE BLOCK_COMMIT"), ask(connection, "FLUSH ENGINE LOGS"), ask(connection, "BACKUP STAGE END")
     ask(connection, "DROP TABLE bank.brief")
+    until = time.monotonic() + 600
     while (states := dict(ask(connection, "SHOW STATUS LIKE 'pantile_backup%'")))["Pantile_backup_state"] == "copying":
+        assert time.monotonic() < until, f"it copies for ten minutes: {states}"
         time.sleep(0.1)
     assert states["Pantile_backup_state"] == "complete" and os.path.exists(f"{WORK}/staged/pantile.data"), states
     # A user that may not set variables may not make backups.

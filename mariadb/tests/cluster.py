@@ -28,7 +28,7 @@ ENGINE = os.environ.get("PANTILE_SHARD_ENGINE", "Pantile")
 CLIENTS = 6
 ACCOUNTS = 30
 BALANCE = 1000
-LIMIT = 180
+LIMIT = 600
 OPTIONS = ["--pantile-lock-wait-timeout=2", "--innodb-lock-wait-timeout=2"]
 
 
@@ -291,7 +291,7 @@ class Steps:
         self.cluster.await_quiet()
         prepared = self.cluster.prepared()
         self.outcomes[self.txn] = expected
-        done, text = self.cluster.resolve()
+        done, text = self.cluster.resolve(LIMIT // 2)
         assert done, f"{name}: {text}"
         found = self.cluster.check(self.outcomes)
         told = "no error" if acknowledged else f"error {self.error}"
@@ -476,7 +476,7 @@ def load(cluster, kills, rand, outcomes):
         reader.join(LIMIT)
         sums, halves = sums + reader.sums, halves + reader.halves
         cluster.await_quiet()
-        done, text = cluster.resolve()
+        done, text = cluster.resolve(LIMIT // 2)
         assert done, text
         found = cluster.check(outcomes)
         untold = [txn for client in clients for txn, outcome in client.outcomes.items() if outcome is None]

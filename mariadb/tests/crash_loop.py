@@ -208,7 +208,10 @@ def main():
         definer = Definer(directory, rand.random())
         for thread in [*workers, definer]:
             thread.start()
-        time.sleep(rand.uniform(0.2, 2.0))
+        # A kill before anything is committed shows nothing. One that has failed is told of below.
+        servers.eventually("something is committed", lambda: any(
+            worker.acknowledged > acknowledged[worker.number] or worker.error for worker in workers) or definer.error)
+        time.sleep(rand.uniform(0, 1.8))
         servers.kill(process)
         for thread in [*workers, definer]:
             thread.join()

@@ -121,15 +121,18 @@ def begin_replication(replica, primary, mode):
 def set_read_only(replica):
     """Sets it, and takes it back. That waits for all statements, and all others wait for it, so appliers must not wait for one
     another meanwhile. They do for a row, with each engine: then the time limit ends it, and it is tried again."""
-    for tries in range(5, 0, -1):
+    def is_done():
         try:
-            return replica.ask("SET lock_wait_timeout = 3", "SET GLOBAL read_only = 1", "SET GLOBAL read_only = 0")
+            replica.ask("SET lock_wait_timeout = 3", "SET GLOBAL read_only = 1", "SET GLOBAL read_only = 0")
+            return True
         except pymysql.err.OperationalError as error:
-            if error.args[0] != 1205 or tries == 1:
+            if error.args[0] != 1205:
                 raise
+            return False
+    servers.eventually("the replica is set to read only", is_done)
 
 
-def await_caught_up(primary, replica, limit=120):
+def await_caught_up(primary, replica, limit=servers.PATIENCE):
     """Returns how long it took."""
     began = time.monotonic()
     position, = primary.ask("SELECT @@gtid_binlog_pos")[0]
@@ -191,6 +194,8 @@ def one_way(script, stop, directory, engines, rounds, rand, mode=None, form=None
         clients = [Client(primary, n, rand.random()) for n in range(CLIENTS)]
         for client in clients:
             client.start()
+        # A kill before anything is committed shows nothing. One that has failed is told of below.
+        servers.eventually("something is committed", lambda: any(client.count or client.error for client in clients))
         for _ in range(3):
             time.sleep(rand.uniform(0.1, 0.5))
             set_read_only(replica)

@@ -4,6 +4,17 @@ import os
 import signal
 import time
 
+# Nothing here takes nearly as long, not even on a slow and busy machine.
+PATIENCE = 600
+
+
+def eventually(what, happens, pause=0.05):
+    """Waits until something happens."""
+    until = time.monotonic() + PATIENCE
+    while not happens():
+        assert time.monotonic() < until, f"not within {PATIENCE} s: {what}"
+        time.sleep(pause)
+
 
 def is_there(process):
     """Whether it has not ended yet: a killed process may have much to give back."""
@@ -17,8 +28,7 @@ def is_there(process):
 def kill(process):
     """kill -9; returns when the process has ended."""
     os.kill(process, signal.SIGKILL)
-    while is_there(process):
-        time.sleep(0.005)
+    eventually(f"process {process} ends", lambda: not is_there(process), pause=0.005)
 
 
 def ask(connection, statements):

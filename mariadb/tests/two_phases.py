@@ -163,19 +163,22 @@ class Xa(Client):
             fresh = cursor
         what = self.random.choice(["COMMIT", "COMMIT", "ROLLBACK"])
         self.state[self.tried][1] = what
-        for attempt in range(1000):
-            try:
-                fresh.execute(f"XA {what} '{name}'")
-                break
-            except pymysql.err.MySQLError as error:
-                # The connection that was closed has not ended yet.
-                if error.args[0] != 1397 or attempt == 999:
-                    raise
-                time.sleep(0.002)
+        servers.eventually(f"{name} can be decided", lambda: self.decide(fresh, what, name), pause=0.002)
         self.state[self.tried] = ["decided", what]
         self.known = self.tried
         if fresh is not cursor:
             raise Again(connection)
+
+    @staticmethod
+    def decide(cursor, what, name):
+        """Returns whether it could: the connection that was closed may not have ended yet."""
+        try:
+            cursor.execute(f"XA {what} '{name}'")
+            return True
+        except pymysql.err.MySQLError as error:
+            if error.args[0] != 1397:
+                raise
+            return False
 
     @staticmethod
     def recover(cursor):
@@ -360,7 +363,10 @@ def main():
         threads = [*pairs, *singles, Indexes(directory, 0, 0, rand.random()), *[client for client in xas if not client.state]]
         for thread in threads:
             thread.start()
-        time.sleep(rand.uniform(0.2, 1.5))
+        # A kill before anything is committed shows nothing. One that has failed is told of below.
+        servers.eventually("something is committed", lambda: any(
+            client.known > known for client, known in zip(pairs, both)) or any(thread.error for thread in threads))
+        time.sleep(rand.uniform(0, 1.3))
         servers.kill(process)
         for thread in threads:
             thread.join()

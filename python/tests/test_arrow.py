@@ -187,7 +187,7 @@ with db.read() as txn:
         else:
             raise AssertionError(method)
 """
-    subprocess.run([sys.executable, "-I", "-c", program], check=True, cwd=tmp_path, timeout=60)
+    subprocess.run([sys.executable, "-I", "-c", program], check=True, cwd=tmp_path, timeout=600)
 
 
 VALUE = st.tuples(

@@ -147,5 +147,5 @@ def test_two_threads_make_each_once(tmp_path):
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(60)
+            thread.join(600)
         assert sorted(made) == [[], [1, 2]] and names(db) == ["Rex"]

@@ -380,7 +380,7 @@ for n in range(1100):
     txn.rollback()
 db.begin(name="a name").rollback()
 """
-    subprocess.run([sys.executable, "-I", "-c", program], check=True, cwd=tmp_path, timeout=60)
+    subprocess.run([sys.executable, "-I", "-c", program], check=True, cwd=tmp_path, timeout=600)
 
 
 def test_a_reader_that_holds_too_much_is_ended(tmp_path):
@@ -389,8 +389,9 @@ def test_a_reader_that_holds_too_much_is_ended(tmp_path):
         db.run(lambda txn: txn.insert(table, (1, 0)))
         with db.read() as txn:
             assert txn.get(table, 1)["n"] == 0
-            end = time.monotonic() + 60
-            while db.stats()["pin_ends"] == 0 and time.monotonic() < end:
+            end = time.monotonic() + 600
+            while db.stats()["pin_ends"] == 0:
+                assert time.monotonic() < end, db.stats()
                 db.run(lambda txn: txn.update(table, 1, n=txn.get(table, 1)["n"] + 1))
             with pytest.raises(pantile.TransactionEnded, match="max_pinned_bytes"):
                 txn.get(table, 1)
@@ -418,7 +419,7 @@ else:
     raise AssertionError
 assert db.stats()["running"] == 0
 """
-    subprocess.run([sys.executable, "-I", "-c", program], check=True, cwd=tmp_path, timeout=60)
+    subprocess.run([sys.executable, "-I", "-c", program], check=True, cwd=tmp_path, timeout=600)
 
 
 def test_misuse_is_refused(db, numbers, tmp_path):
@@ -440,13 +441,14 @@ def test_misuse_is_refused(db, numbers, tmp_path):
 
 
 def test_an_exception_leaves_a_database_at_once(tmp_path):
-    began = time.monotonic()
     with pytest.raises(ZeroDivisionError), pantile.open(tmp_path) as db:
         table = db.open_or_create(NUMBERS)
         txn = db.begin()
         txn.insert(table, (1, 1))
+        began = time.monotonic()
         1 / 0
-    assert time.monotonic() - began < 8
+    # Closing would have waited for the transaction for ten seconds.
+    assert time.monotonic() - began < 9
     with pytest.raises(pantile.Closed):
         db.begin()
     # The transaction is there, so the database is; with it, the database goes.

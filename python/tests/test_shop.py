@@ -13,7 +13,7 @@ PROGRAM = Path(__file__).parent.parent / "examples" / "shop.py"
 OLD = 5000
 # Bytes of a backup in a second, so that it takes a few.
 SLOW = 20_000
-SECONDS = 100
+SECONDS = 600
 
 
 def start(*arguments):

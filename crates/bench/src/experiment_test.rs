@@ -12,7 +12,7 @@ use crate::runner::Pace;
 use crate::tpcc::{Scale, Tpcc};
 use crate::workload::LoadedRow;
 use crate::ycsb::Ycsb;
-use pantile_testkit::Random;
+use pantile_testkit::{Patience, Random};
 
 static NEVER: AtomicBool = AtomicBool::new(false);
 
@@ -55,8 +55,14 @@ fn records_until<W: Workload>(
     settings: &Settings,
     shows: impl Fn(&[Record]) -> bool,
 ) -> Vec<Record> {
-    let again = std::iter::repeat_with(|| records(workload, settings));
-    again.into_iter().find(|records| shows(records)).expect("it goes on until then")
+    let patience = Patience::new();
+    loop {
+        let records = records(workload, settings);
+        if shows(&records) {
+            return records;
+        }
+        patience.check(|| "the records never show it".into());
+    }
 }
 
 #[test]
@@ -256,7 +262,9 @@ fn a_run_that_is_stopped_gives_its_record_and_is_the_last() {
     let settings = Settings { runs: 3, pace, ..settings(Medium::Dram) };
     let context = Context { stop: &stop, observer: &observer, ..context() };
     let mut records = Vec::new();
+    let patience = Patience::new();
     while records.iter().all(|record: &Record| record.transactions == 0) {
+        patience.check(|| "nothing is done before the stop".into());
         stop.store(false, Ordering::Relaxed);
         records.clear();
         run_all(&tpcc(), &settings, &context, |record| records.push(record)).unwrap();

@@ -45,7 +45,7 @@ fn read_beside<W: Workload>(
     thread::scope(|scope| {
         let readers = scope.spawn(|| readers.run(|| over.load(Ordering::Relaxed)));
         let others_have_begun = || life.is_none() || begun.load(Ordering::Relaxed) > 4;
-        while transactions > 0 || !others_have_begun() {
+        while transactions > 0 || !others_have_begun() && !readers.is_finished() {
             transactions = transactions.saturating_sub(1);
             client.draw();
             client.attempt().unwrap();

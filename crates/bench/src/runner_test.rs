@@ -1,5 +1,6 @@
 use super::*;
 use pantile::Conflict;
+use pantile_testkit::Patience;
 use std::cell::RefCell;
 use std::sync::atomic::AtomicU64;
 
@@ -60,7 +61,14 @@ fn pace(rate: f64) -> Pace {
 /// Runs again until enough was done: a machine that is busy with something
 /// else may not get to it in time.
 fn until(enough: impl Fn(&Measured) -> bool, measure: impl Fn() -> Measured) -> Measured {
-    std::iter::repeat_with(measure).find(enough).expect("it goes on until then")
+    let patience = Patience::new();
+    loop {
+        let measured = measure();
+        if enough(&measured) {
+            return measured;
+        }
+        patience.check(|| format!("not enough, ever: {measured:?}"));
+    }
 }
 
 fn fakes(attempts: &AtomicU64, n: usize) -> Vec<Fake<'_>> {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use pantile_base::limits::{TRANSACTION_SLOTS, WRITER_SLOTS};
 use pantile_base::{TableId, Timestamp, TupleId};
 use pantile_cc::{Begin, Clock, ClockSource, Full, ReadMarks, Registry};
-use pantile_testkit::{SaysDone, await_that};
+use pantile_testkit::{Patience, SaysDone, await_that};
 
 const SOURCES: [ClockSource; 2] = [ClockSource::CycleCounter, ClockSource::SharedCounter];
 
@@ -332,7 +332,9 @@ fn waiting_ends_with_the_lock_the_limit_or_a_circle() {
         let waiter = scope.spawn(move || std::iter::repeat_with(wait).find_map(|outcome| outcome));
         // Once the waiter waits, a wait for it closes the circle. Before that, this
         // wait only lasts a while.
+        let patience = Patience::new();
         while registry.wait(b, a, bound_a, soon, || false).is_some() {
+            patience.check(|| "the waiter does not wait".into());
             thread::sleep(Duration::from_millis(5));
         }
         assert!(!waiter.is_finished(), "it waits until it is woken");

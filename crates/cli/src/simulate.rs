@@ -18,7 +18,7 @@ use crate::output::Output;
 use crate::progress::Bars;
 
 /// A negative control must be noticed within this time.
-const CONTROL_LIMIT: Duration = Duration::from_secs(60);
+const CONTROL_LIMIT: Duration = Duration::from_secs(600);
 
 /// Settings of `crashtest --simulate`.
 #[derive(Args, Debug)]
@@ -34,7 +34,7 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "CUT", requires = "simulate", conflicts_with_all = ["rounds", "seconds"])]
     cut: Option<CutOfCase>,
     /// Disable one promise of the medium or one safeguard of the engine at a time; each must be
-    /// noticed within a minute. The name of one, or all.
+    /// noticed within ten minutes, and takes seconds. The name of one, or all.
     #[arg(long, value_name = "NAME", requires = "simulate", num_args = 0..=1, default_missing_value = "all")]
     controls: Option<String>,
 }

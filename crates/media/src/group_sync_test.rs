@@ -9,8 +9,11 @@ fn sharing(call: SyncCall, window: Duration) -> Arc<GroupSync> {
 }
 
 /// Waits for a condition that another thread will bring about.
+#[track_caller]
 fn until(condition: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(600);
     while !condition() {
+        assert!(Instant::now() < deadline, "waited in vain");
         thread::yield_now();
     }
 }

@@ -51,12 +51,12 @@ impl GatedMedium {
         self.changed.notify_all();
     }
 
-    /// Waits until `count` fences wait at the gate.
+    /// Waits until `count` fences wait at the gate, or more.
     ///
     /// # Panics
     /// As [`await_that`].
     pub fn await_waiting(&self, count: usize) {
-        await_that("fences wait at the gate", || self.gate().waiting == count);
+        await_that("fences wait at the gate", || self.gate().waiting >= count);
     }
 
     fn check(&self) -> Result<(), MediumError> {

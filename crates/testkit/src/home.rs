@@ -135,6 +135,8 @@ impl Home {
     /// a copy of the files is what a process leaves that is killed.
     pub fn options(&self) -> Options {
         let options = Options::new().collector(self.collector).streams(2).worker(false);
+        // A closure that is to succeed in the end does so, however busy the machine is.
+        let options = options.retry_for(Duration::from_secs(600));
         let options = options.writers_move(self.writers_move).protocol(self.protocol);
         let options = match self.eager {
             Some(seed) if self.forced => eager(options, seed).collector(self.collector),

@@ -4,6 +4,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use pantile::{Collector, Durability, GcOptions, MediumKind, Options, Range, Table, Transaction, Value};
+use pantile_testkit::Patience;
 
 use super::answer::{Answer, Cell};
 use super::oracle::Relations;
@@ -363,10 +364,12 @@ fn a_record_counts_transactions_and_queries_apart() {
     };
     let mut records: Vec<crate::record::Record> = Vec::new();
     // A machine that is busy with something else may not get to a query in time.
+    let patience = Patience::new();
     while records
         .iter()
         .all(|record| record.transactions == 0 || record.queries_per_s.is_none_or(|n| n == 0.0))
     {
+        patience.check(|| "there are never transactions and queries".into());
         records.clear();
         run_all(&ch(), &settings, &context(), |record| records.push(record)).unwrap();
     }

@@ -3,6 +3,7 @@ use std::time::Duration;
 
 use pantile::{Collector, Durability, GcOptions, Isolation};
 use pantile_nvm::NvmConfig;
+use pantile_testkit::Patience;
 
 use super::*;
 use crate::experiment::run_all;
@@ -222,7 +223,9 @@ fn records(medium: Medium, threads: usize) -> Vec<Record> {
     };
     let context = Context { threads: 2, stop: &NEVER, observer: &Silent };
     // A machine that is busy with something else may not get to any in time.
+    let patience = Patience::new();
     loop {
+        patience.check(|| "nothing is done".into());
         let mut records = Vec::new();
         run_all(&workload, &settings, &context, |record| records.push(record)).unwrap();
         if records.iter().all(|record| record.transactions > 0 && record.cpu.user_seconds > 0.0) {

@@ -4,6 +4,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use pantile::{Database, MediumKind, Options, OwnedValue, Range};
+use pantile_testkit::Patience;
 
 use super::*;
 use crate::load::Silent;
@@ -331,7 +332,9 @@ fn clients_that_assign_by_partition_leave_the_data_consistent() {
     let pace = Pace { warmup: Duration::ZERO, measure: Duration::from_millis(300), rate: 0.0 };
     let mut done = 0;
     // A machine that is busy with something else may not get to any in the time.
+    let patience = Patience::new();
     while done == 0 {
+        patience.check(|| "nothing is done".into());
         let clients = ByPartition(tpcc()).clients(&db, &data, 2, Isolation::Serializable).unwrap();
         done = runner::run(clients, KINDS.len(), pace, || false, |_| {}).unwrap().transactions();
     }

@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Output};
 
+use pantile_testkit::Patience;
 use serde_json::Value;
 
 const QUICK: &[&str] =
@@ -20,6 +21,7 @@ fn quick(more: &[&str]) -> Output {
 /// Runs again until the record shows something: a machine that is busy with
 /// something else may not get to it in time.
 fn quick_until(more: &[&str], shows: impl Fn(&Value) -> bool) -> (Output, Value) {
+    let patience = Patience::new();
     loop {
         let output = quick(&[more, &["--json", "-"]].concat());
         assert!(output.status.success(), "{}", complaint(&output));
@@ -27,6 +29,7 @@ fn quick_until(more: &[&str], shows: impl Fn(&Value) -> bool) -> (Output, Value)
         if shows(&record) {
             return (output, record);
         }
+        patience.check(|| format!("it never shows that: {record}"));
     }
 }
 
@@ -329,7 +332,9 @@ fn a_second_interrupt_removes_the_temporary_directory() {
     let rest = std::thread::spawn(move || lines.count());
     let pid = child.id().to_string();
     // Until it has ended, in one way or the other: not every signal is seen before the next.
+    let patience = Patience::new();
     while child.try_wait().unwrap().is_none() {
+        patience.check(|| "no interrupt ends it".into());
         Command::new("kill").args(["-INT", &pid]).output().unwrap();
         std::thread::sleep(std::time::Duration::from_millis(5));
     }

@@ -18,6 +18,7 @@ const LOAD: Load = Load {
     split: false,
 };
 
+/// Checks such a history. Returns whether it is serializable.
 fn time(mode: Mode, load: Load) -> bool {
     let (history, check) = run(mode, load, 1);
     let ops: usize = history.transactions.iter().map(|txn| txn.ops.len()).sum();
@@ -45,8 +46,9 @@ fn large_histories() {
 #[test]
 fn large_histories_of_few_keys() {
     let load = Load { keys: 100, deletes: 15, ..LOAD };
-    for mode in [Mode::Optimistic, Mode::Snapshot, Mode::ReadCommitted, Mode::Nothing] {
-        time(mode, load);
+    assert!(time(Mode::Optimistic, load));
+    for mode in [Mode::Snapshot, Mode::ReadCommitted, Mode::Nothing] {
+        assert!(!time(mode, load), "{mode:?}");
     }
 }
 

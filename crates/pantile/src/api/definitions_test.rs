@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use pantile_base::{Timestamp, TupleId};
 use pantile_cc::SimulatedTime;
+use pantile_testkit::Patience;
 
 use crate::engine::catalog;
 use crate::engine::index::IndexInner;
@@ -203,7 +204,13 @@ fn an_index_that_fails_is_kept_by_nobody() {
     // The build takes a while, and finds at its end that two rows have one value.
     let rows = (0..100_000u64).map(|id| [id.into(), (id / 2).into()]);
     db.run(|txn| txn.insert_many(&table, rows.clone())).expect("insert");
-    for id in 200_000..200_006 {
+    // Whether an index was seen that could not be made, beside a slot of either kind.
+    let (mut seen, patience) = ([false; 2], Patience::new());
+    for id in 200_000.. {
+        if id >= 200_006 && seen == [true; 2] {
+            break;
+        }
+        patience.check(|| "no index is seen while it is built".into());
         let (made, index, second) = std::thread::scope(|scope| {
             let building = scope.spawn(|| db.create_index(&table, IndexDef::unique("by_value", ["value"])));
             let mut index = None;
@@ -216,6 +223,7 @@ fn an_index_that_fails_is_kept_by_nobody() {
         });
         assert!(matches!(made, Err(crate::Error::DuplicateKey { .. })), "{made:?}");
         drop(second);
+        seen[(id % 2) as usize] |= index.is_some();
         assert!(index.is_none_or(|index| index.strong_count() == 0), "its tree takes memory");
     }
 }

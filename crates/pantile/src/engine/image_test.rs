@@ -8,7 +8,7 @@ use pantile_base::TupleId;
 use pantile_index::{Batch, Direction, Index as Tree, Scan};
 use pantile_media::{DATA_FILE, IMAGE_FILE};
 use pantile_store::BlockInfo;
-use pantile_testkit::{Random, ScratchDir, SeedNote, seeds};
+use pantile_testkit::{Patience, Random, ScratchDir, SeedNote, seeds};
 
 use crate::api::database::Database;
 use crate::engine::anchor::Anchor;
@@ -31,6 +31,15 @@ thread_local! {
 pub(super) fn behind_trees(table: &TableInner) {
     if let Some(work) = MEANWHILE.with_borrow_mut(|work| work.take_if(|_| table.indexes().len() > 1)) {
         work();
+    }
+}
+
+/// Does rounds of upkeep until something is so.
+fn upkeep_until(db: &Database, what: &str, is_so: impl Fn() -> bool) {
+    let patience = Patience::new();
+    while !is_so() {
+        patience.check(|| format!("never: {what}: {:#?}", db.stats()));
+        db.upkeep();
     }
 }
 

@@ -8,7 +8,7 @@ use pantile::{
     ColumnDef, Cursor, Database, Decimal, Durability, Error, Index, IndexDef, Isolation, OwnedValue, Range,
     Row, Table, TableChange, TableDef, Transaction, TransactionOptions, Type, Value,
 };
-use pantile_testkit::{Bed, Home, Random, SaysDone, SeedNote, seeds};
+use pantile_testkit::{Bed, Home, Patience, Random, SaysDone, SeedNote, seeds};
 
 use crate::support::{LEVELS, in_memory};
 
@@ -778,7 +778,9 @@ fn beside_writers_and_readers() {
                     assert_eq!(sum(&newest, "m"), 500);
                 }
                 drop(txn);
+                let patience = Patience::new();
                 while moved.load(Ordering::Relaxed) < seen + 20 {
+                    patience.check(|| format!("{level:?}: the writers have stopped"));
                     thread::yield_now();
                 }
             }

@@ -11,7 +11,7 @@ use pantile::{
     Conflict, ConflictPolicy, Cursor, Database, Durability, Error, Index, IndexDef, Isolation, MediumKind,
     Options, Position, Range, Result, RowId, Table, TableDef, Transaction, TransactionOptions, Type, Value,
 };
-use pantile_testkit::{Bed, Home, Random, SeedNote, fails, seeds};
+use pantile_testkit::{Bed, Home, Random, SeedNote, await_that, fails, seeds};
 
 use crate::support::{abort_at, in_memory, wait_at};
 
@@ -460,9 +460,7 @@ fn waits_are_interrupted() {
             txn.set_conflict(ConflictPolicy::Abort);
             (error, conflict(txn.delete(table, &[1u64.into()])))
         });
-        while !waiting.load(Ordering::SeqCst) {
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        await_that("the delete waits", || waiting.load(Ordering::SeqCst));
         stop.store(true, Ordering::SeqCst);
         assert_eq!(waits.join().expect("joined"), (Conflict::Interrupted, Conflict::Locked));
     });

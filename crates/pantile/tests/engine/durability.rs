@@ -298,7 +298,8 @@ fn every_moment_of_collecting_can_be_the_last() {
         let mut clients = [Client::new("a", random.word()), Client::new("b", random.word())];
         let clients = &mut clients[..1 + seed as usize % 2];
         let (reclaimed, relocated) = churn(&medium, clients, seed, 200);
-        assert!(reclaimed > 20 && relocated > 5, "the collector hardly worked: {reclaimed}, {relocated}");
+        // As much as `churn` waits for at least.
+        assert!(reclaimed >= 50 && relocated >= 5, "the collector hardly worked: {reclaimed}, {relocated}");
         for cut in moments(&medium, &mut random, 120) {
             let keep = Keep::ALL[random.below(5) as usize];
             let first = medium.after_cut(cut, keep, random.word());

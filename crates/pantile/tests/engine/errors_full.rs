@@ -13,6 +13,8 @@ use pantile::{
 };
 use pantile_testkit::{ScratchDir, await_that, fails};
 
+use crate::waiting::{sleeping, sleeps};
+
 const CHUNK: u64 = 2 << 20;
 
 fn table(db: &Database) -> Table {
@@ -134,10 +136,14 @@ fn beginning_waits_for_a_slot() {
         db.run(|txn| txn.insert(&table, &row)).expect("a slot");
     };
     let work = &work;
+    const WAITER: &str = "waits-for-slot";
     std::thread::scope(|scope| {
-        let waiting: Vec<_> = (0..30).map(|id| scope.spawn(move || work(id))).collect();
-        std::thread::sleep(Duration::from_millis(5));
-        assert!(waiting.iter().all(|thread| !thread.is_finished()), "all slots are taken");
+        let start =
+            |id| std::thread::Builder::new().name(WAITER.into()).spawn_scoped(scope, move || work(id));
+        let waiting: Vec<_> = (0..30).map(|id| start(id).expect("a thread")).collect();
+        let is_any_over = || waiting.iter().any(|thread| thread.is_finished());
+        await_that("all of them wait", || sleeping(WAITER) >= waiting.len() || is_any_over());
+        assert!(!is_any_over(), "all slots are taken");
         drop(open);
     });
     assert_eq!(ids(&db, &table).len(), 30);
@@ -203,14 +209,16 @@ fn a_wait_without_end_ends_with_the_lock() {
     db.run(|txn| txn.insert(&table, &row)).expect("insert");
     let mut holder = db.begin().expect("begin");
     holder.upsert(&table, &row).expect("the lock");
-    let reader = db.begin_read().expect("begin");
+    const WAITER: &str = "waits-for-ever";
     std::thread::scope(|scope| {
-        let waiter = scope.spawn(|| db.begin_read()?.get(&table, &row[..1]).map(|row| row.is_some()));
-        std::thread::sleep(Duration::from_millis(5));
+        // One that only reads would go past the holder.
+        let waiter = std::thread::Builder::new().name(WAITER.into());
+        let waiter = waiter.spawn_scoped(scope, || db.run(|txn| txn.upsert(&table, &row)));
+        let waiter = waiter.expect("a thread");
+        await_that("it waits", || sleeps(WAITER));
         holder.commit().expect("commit");
-        assert!(waiter.join().expect("no panic").expect("a row"));
+        assert!(waiter.join().expect("no panic").expect("in the end"));
     });
-    drop(reader);
 }
 
 #[test]

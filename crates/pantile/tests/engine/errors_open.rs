@@ -297,6 +297,17 @@ fn closing_does_not_wait_for_ever() {
     db.close().expect("close");
 }
 
+/// Closes the database in the end. A very busy machine may delay the thread that has
+/// a transaction for longer than closing waits.
+fn close_in_the_end(db: &Database) -> pantile::Result<()> {
+    loop {
+        match db.clone().close() {
+            Err(Error::StillOpen { .. }) => {}
+            outcome => return outcome,
+        }
+    }
+}
+
 #[test]
 fn closing_waits_for_transactions() {
     let db = Options::new().medium(MediumKind::Dram).open("unused").expect("open");
@@ -304,16 +315,7 @@ fn closing_waits_for_transactions() {
     db.run(|txn| txn.insert(&table, &[1u32.into()])).expect("insert");
     let txn = db.begin_read().expect("begin");
     let closer = db.clone();
-    let closing = std::thread::spawn(move || {
-        loop {
-            // A very busy machine may delay the other thread for longer than
-            // this wait.
-            match closer.clone().close() {
-                Err(Error::StillOpen { .. }) => {}
-                outcome => break outcome,
-            }
-        }
-    });
+    let closing = std::thread::spawn(move || close_in_the_end(&closer));
     await_that("closing has begun", || matches!(db.begin_read(), Err(Error::Closed)));
     assert!(!closing.is_finished());
     assert!(txn.get(&table, &[1u32.into()]).expect("reads still work").is_some());
@@ -330,7 +332,7 @@ fn closing_dooms_no_transaction() {
     let mut txn = db.begin().expect("begin");
     txn.insert(&table, &[1u32.into()]).expect("insert");
     let closer = db.clone();
-    let closing = std::thread::spawn(move || closer.close());
+    let closing = std::thread::spawn(move || close_in_the_end(&closer));
     await_that("closing has begun", || matches!(db.begin_read(), Err(Error::Closed)));
     txn.insert(&table, &[2u32.into()]).expect("it goes on");
     txn.commit().expect("and commits");

@@ -12,7 +12,9 @@ use pantile::{
     OnPinned, Options, Range, Table, TableChange, TableDef, Transaction, TransactionOptions, Type, Value,
     check, restore, salvage,
 };
-use pantile_testkit::{Patience, Random, ScratchDir, copy_of};
+use pantile_testkit::{Patience, Random, ScratchDir, await_that, copy_of};
+
+use crate::waiting::sleeps;
 
 const LEVELS: [Isolation; 3] = [Isolation::Serializable, Isolation::Snapshot, Isolation::ReadCommitted];
 const LONG: usize = 150_000;
@@ -162,11 +164,14 @@ fn readers_see_the_rows_before_it_and_do_not_wait() {
 
 #[test]
 fn readers_wait_for_one_that_is_serializable() {
+    const READER: &str = "waits-to-read";
     let (db, table) = new();
     let prepared = prepare(&db, &table, Isolation::Serializable, b"x");
     std::thread::scope(|scope| {
-        let reader = scope.spawn(|| rows(&db, &table));
-        std::thread::sleep(Duration::from_millis(50));
+        let reader = std::thread::Builder::new().name(READER.into());
+        let reader = reader.spawn_scoped(scope, || rows(&db, &table)).expect("a thread");
+        await_that("the reader waits", || sleeps(READER) || reader.is_finished());
+        std::thread::sleep(Duration::from_millis(20));
         assert!(!reader.is_finished(), "it would come before a commit that may be acknowledged elsewhere");
         prepared.commit().expect("a commit");
         assert_eq!(reader.join().expect("it reads"), AFTER);

@@ -81,9 +81,15 @@ fn waiters_do_not_wait_for_the_collector() {
 /// Whether the thread of that name sleeps. Where the system does not tell, it may
 /// not have come to that, and the test shows nothing.
 pub(crate) fn sleeps(name: &str) -> bool {
-    let Ok(threads) = fs::read_dir("/proc/self/task") else { return true };
-    threads.flatten().any(|thread| {
+    sleeping(name) > 0
+}
+
+/// How many threads of that name sleep. The system keeps fifteen bytes of it.
+pub(crate) fn sleeping(name: &str) -> usize {
+    let Ok(threads) = fs::read_dir("/proc/self/task") else { return usize::MAX };
+    let sleeps = |thread: &fs::DirEntry| {
         let stat = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
         stat.contains(&format!("({name}) S"))
-    })
+    };
+    threads.flatten().filter(sleeps).count()
 }

@@ -63,11 +63,12 @@ const CHANGES: [Change; 4] = [
     ),
 ];
 
-/// The worker may put the page of statistics there meanwhile, once.
+/// The worker may put the page of statistics there meanwhile.
 fn remove(place: &Path) {
-    if let Err(error) = fs::remove_dir_all(place) {
+    let patience = Patience::new();
+    while let Err(error) = fs::remove_dir_all(place) {
         assert_eq!(error.kind(), ErrorKind::DirectoryNotEmpty, "{error}");
-        fs::remove_dir_all(place).expect("remove");
+        patience.check(|| format!("{error} all the time"));
     }
 }
 
@@ -110,9 +111,10 @@ fn what_was_renamed_has_all_that_was_acknowledged() {
     let db = open("sync", &path);
     let t = filled(&db);
     fs::rename(&path, &later).expect("rename");
-    let mut acknowledged = 1;
+    let (mut acknowledged, patience) = (1, Patience::new());
     while db.run(|txn| txn.insert(&t, &[(acknowledged + 1).into()])).is_ok() {
         acknowledged += 1;
+        patience.check(|| format!("{acknowledged} commits into a file that was renamed"));
     }
     drop((db, t));
     let db = open("sync", &later);

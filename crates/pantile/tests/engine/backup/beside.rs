@@ -11,7 +11,7 @@ use pantile::{
 };
 use pantile_testkit::{Bed, Random, SaysDone, ScratchDir, SeedNote, seeds};
 
-use super::{back_up, is_sound, open};
+use super::{back_up, is_sound, open, patient};
 use crate::support::{Beside, LEVELS, in_memory, wait_at};
 
 const ACCOUNTS: u64 = 50;
@@ -187,8 +187,8 @@ fn one_state_since_another() {
             for n in 0..5u64 {
                 let backup = place.path().join(n.to_string());
                 let all = || match n {
-                    0 => BackupOptions::new(),
-                    n => BackupOptions::new().since(place.path().join((n - 1).to_string())),
+                    0 => patient(),
+                    n => patient().since(place.path().join((n - 1).to_string())),
                 };
                 if random.one_in(2) {
                     let stop = all().progress(|done| match done.bytes {
@@ -411,7 +411,7 @@ fn a_long_writer() {
     let report = db.backup_to(place.path().join("early"), &at_once).expect("back up");
     assert!(!report.is_current);
     assert_eq!(check_state(&Ledger::of(&open(&place.path().join("early"))).state()), 0);
-    let backup = || db.backup_to(place.path().join("late"), &BackupOptions::new());
+    let backup = || db.backup_to(place.path().join("late"), &patient());
     let report = std::thread::scope(|scope| {
         let waiting = scope.spawn(backup);
         std::thread::sleep(Duration::from_millis(20));

@@ -8,15 +8,22 @@ mod of_others;
 mod restoring;
 
 use std::path::Path;
+use std::time::Duration;
 
 use pantile::tools::BackupReport;
 use pantile::{BackupOptions, CheckOptions, Database, Options, Range, Transaction, check};
 use pantile_testkit::ScratchDir;
 
+/// Waits for older writers for as long as a busy machine may stop them, so that
+/// the backup has all that was acknowledged.
+fn patient() -> BackupOptions {
+    BackupOptions::new().wait(Duration::from_secs(600))
+}
+
 /// Backs up into a new directory, and checks that the backup is sound.
 fn back_up(db: &Database) -> (ScratchDir, BackupReport) {
     let place = ScratchDir::new();
-    let report = db.backup_to(place.path(), &BackupOptions::new()).expect("back up");
+    let report = db.backup_to(place.path(), &patient()).expect("back up");
     is_sound(place.path());
     (place, report)
 }

@@ -11,6 +11,7 @@ use tracing::subscriber::Interest;
 use tracing::{Event, Metadata, Subscriber};
 
 use super::rows::{Rows, let_epochs_pass, open, options, settle};
+use pantile_testkit::Patience;
 
 /// One generation of a block: chunk, index, when it was opened, table.
 type Life = (u64, u64, u64, u64);
@@ -130,7 +131,9 @@ fn blocks_that_are_bypassed_say_so() {
         let db = open(options());
         let mut rows = Rows::filled(&db, 0..160);
         let reader = db.begin_read().expect("begin");
+        let patience = Patience::new();
         while db.stats().collector.blocks_bypassed < 10 {
+            patience.check(|| format!("hardly anything is bypassed: {:#?}", db.stats()));
             rows.put(0..160);
             let_epochs_pass(&db);
         }

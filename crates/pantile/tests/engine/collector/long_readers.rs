@@ -3,6 +3,7 @@
 use pantile::{Database, GcOptions, Transaction};
 
 use super::rows::{Rows, collect_until, gc, let_epochs_pass, open, options, put, seen, settle};
+use pantile_testkit::Patience;
 
 /// Rewrites all rows often enough for blocks to be bypassed.
 fn churn(rows: &mut Rows, rounds: u64) {
@@ -21,8 +22,9 @@ fn t13_a_long_reader_walks_over_blocks_that_are_gone() {
     let db = open(options());
     let mut rows = Rows::filled(&db, 0..200);
     let reader = begin(&db);
-    let before = rows.expected.clone();
+    let (before, patience) = (rows.expected.clone(), Patience::new());
     while db.stats().collector.blocks_bypassed < 200 {
+        patience.check(|| format!("hardly anything is bypassed: {:#?}", db.stats()));
         churn(&mut rows, 4);
         assert_eq!(seen(&reader, &rows.table).expect("rows"), before);
     }
@@ -51,7 +53,9 @@ fn t13_a_long_writer_is_bypassed_and_commits() {
     for key in 0..40 {
         put(&mut writer, &others.table, key, 1_000_000 + key).expect("no conflict");
     }
+    let patience = Patience::new();
     while db.stats().collector.blocks_bypassed < 100 {
+        patience.check(|| format!("hardly anything is bypassed: {:#?}", db.stats()));
         churn(&mut rows, 4);
     }
     others.check_after_crash(options());

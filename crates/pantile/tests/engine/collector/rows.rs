@@ -189,9 +189,12 @@ pub fn reclaim(db: &Database, blocks: u64) {
 /// Lets the collector work until it has nothing left to do. Blocks that are not
 /// full wait until they are.
 pub fn settle(db: &Database) -> Stats {
-    collect_until(db, "nothing waits", |s| {
-        let c = &s.collector;
-        let open = db.space_by_table().iter().map(|space| space.open_blocks).sum();
-        c.pending_blocks <= open && c.queued_blocks + c.long_tx_blocks + c.frozen_blocks == 0
-    })
+    collect_until(db, "nothing waits", |s| is_settled(db, s))
+}
+
+/// Whether the collector has nothing left to do.
+pub fn is_settled(db: &Database, stats: &Stats) -> bool {
+    let c = &stats.collector;
+    let open = db.space_by_table().iter().map(|space| space.open_blocks).sum();
+    c.pending_blocks <= open && c.queued_blocks + c.long_tx_blocks + c.frozen_blocks == 0
 }

@@ -7,6 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use pantile::{Database, GcOptions, MediumKind, Options, TableDef, Type};
+use pantile_testkit::Patience;
 
 fn definition(name: &str) -> TableDef {
     TableDef::new(name).column("id", Type::U64).column("n", Type::U64).primary_key(["id"])
@@ -45,13 +46,18 @@ fn statistics_collector_and_definitions_do_not_wait_in_a_circle() {
     repeat(&done, move || _ = told.stats());
     let (send, made) = channel();
     thread::spawn(move || {
-        for n in 0..500 {
+        let patience = Patience::new();
+        for n in 0.. {
+            if n >= 500 && db.stats().collector.blocks_reclaimed > 0 {
+                break;
+            }
+            patience.check(|| "the collector has nothing to do".into());
             let name = format!("table {n}");
             db.create_table(definition(&name)).and_then(|_| db.drop_table(&name)).expect("a table");
         }
-        send.send(db.stats().collector.blocks_reclaimed).expect("the test waits for it");
+        send.send(()).expect("the test waits for it");
     });
-    let freed = made.recv_timeout(Duration::from_secs(600)).expect("all threads wait for each other");
+    // Longer than its thread has patience.
+    made.recv_timeout(Duration::from_secs(1200)).expect("all threads wait for each other, or see above");
     done.store(true, Ordering::Relaxed);
-    assert!(freed > 0, "the collector had nothing to do");
 }

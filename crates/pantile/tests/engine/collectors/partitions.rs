@@ -2,6 +2,7 @@
 
 use super::beside::{options, settle};
 use crate::collector::rows::{Rows, collect_until, let_epochs_pass, open, seen};
+use pantile_testkit::Patience;
 
 /// OneShotGC frees partitions without looking at any version.
 #[test]
@@ -34,7 +35,9 @@ fn a_long_reader_finds_its_versions_through_the_index() {
         let before = rows.expected.clone();
         // In the reader's own epoch nothing is bypassed.
         let_epochs_pass(&db);
+        let patience = Patience::new();
         while db.stats().collector.blocks_bypassed < 100 {
+            patience.check(|| format!("{collector} hardly bypasses anything: {:#?}", db.stats()));
             for _ in 0..4 {
                 rows.put(0..200);
                 let_epochs_pass(&db);

@@ -1,12 +1,14 @@
 //! The exclusive stage: which transactions get it, and who waits for them.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use pantile::lab::SimulatedTime;
 use pantile::{Database, Error, ExclusiveStage, IndexDef, MediumKind, Options, Transaction};
+use pantile_testkit::await_that;
 
 use super::table::Things;
+use crate::waiting::sleeps;
 
 const ROWS: u64 = 100;
 /// Longer than anything in these tests takes.
@@ -22,23 +24,26 @@ fn things(when: ExclusiveStage) -> Things {
 /// Lets another thread begin a transaction while `alone` has the stage. The
 /// thread must have waited until `alone` has ended; readers need not wait.
 fn nobody_begins_during(db: &Database, alone: impl FnOnce(&dyn Fn())) {
-    let (has_stage, has_left) = (AtomicBool::new(false), AtomicBool::new(false));
+    static OTHERS: AtomicU32 = AtomicU32::new(0);
+    let name = format!("other {}", OTHERS.fetch_add(1, Ordering::SeqCst));
+    let [has_stage, has_begun, has_left] = [false; 3].map(AtomicBool::new);
     std::thread::scope(|scope| {
-        scope.spawn(|| {
+        let other = std::thread::Builder::new().name(name.clone()).spawn_scoped(scope, || {
             while !has_stage.load(Ordering::SeqCst) {
                 std::thread::yield_now();
             }
             drop(db.begin_read().unwrap());
             let txn = db.begin().unwrap();
-            assert!(
-                has_left.load(Ordering::SeqCst),
-                "a transaction has begun beside one that is to be alone"
-            );
+            let is_late = has_left.load(Ordering::SeqCst);
+            has_begun.store(true, Ordering::SeqCst);
+            assert!(is_late, "a transaction has begun beside one that is to be alone");
             drop(txn);
         });
+        other.unwrap();
         alone(&|| {
             has_stage.store(true, Ordering::SeqCst);
-            // Enough for the other thread to begin if it may.
+            await_that("the other one waits", || sleeps(&name) || has_begun.load(Ordering::SeqCst));
+            // Longer than it waits for a turn.
             std::thread::sleep(Duration::from_millis(300));
             has_left.store(true, Ordering::SeqCst);
         });

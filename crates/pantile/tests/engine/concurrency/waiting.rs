@@ -17,6 +17,7 @@ use crate::waiting::sleeps;
 const LONG: Duration = Duration::from_secs(600);
 
 const WAITER: &str = "waits-to-insert";
+const UPDATER: &str = "waits-to-update";
 
 fn two_things() -> Things {
     two_things_in(&in_memory())
@@ -279,7 +280,7 @@ fn waiting_ends_with_the_other() {
             let mut holder = things.begin(level);
             things.resize(&mut holder, 0, before + 10).unwrap();
             std::thread::scope(|scope| {
-                let waiter = scope.spawn(|| {
+                let waiter = std::thread::Builder::new().name(UPDATER.into()).spawn_scoped(scope, || {
                     let mut txn = things.db.begin_with(wait_at(level, LONG)).unwrap();
                     txn.modify(&things.table, &[0u64.into()], |row| {
                         let size: i64 = row.get(2)?;
@@ -287,7 +288,8 @@ fn waiting_ends_with_the_other() {
                     })?;
                     txn.commit()
                 });
-                std::thread::sleep(Duration::from_millis(5));
+                let waiter = waiter.unwrap();
+                await_that("the update waits", || sleeps(UPDATER));
                 if commits {
                     holder.commit().unwrap();
                 } else {
