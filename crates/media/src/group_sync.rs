@@ -181,10 +181,11 @@ fn wake(parked: &[Parked]) {
     parked.iter().for_each(|parked| parked.thread.unpark());
 }
 
-/// Those that are served by sync `done`, and one other to lead the next.
+/// One that sync `done` has not served, to lead the next, and those that it has. The device rests until the next leader
+/// runs, so that one is woken first.
 fn take_served(parked: &mut Vec<Parked>, done: u64) -> Vec<Parked> {
-    let mut leads = false;
-    parked.extract_if(.., |parked| parked.number <= done || !std::mem::replace(&mut leads, true)).collect()
+    let next = parked.iter().position(|parked| parked.number > done).map(|n| parked.remove(n));
+    next.into_iter().chain(parked.extract_if(.., |parked| parked.number <= done)).collect()
 }
 
 #[cfg(test)]

@@ -39,8 +39,12 @@ pantile_base::sync::thread_local!(static LOOKED_AT: Cell<usize> = const { Cell::
 /// became stale have then ended, unless they are long.
 const EPOCHS: u64 = 2;
 
+/// Of calls that add next to nothing, one in this many cleans, beside a worker that cleans as well: looking who runs costs
+/// more than what follows from it for one task.
+const SELDOM: u32 = 8;
+
 /// Tasks of one call, for a short queue and for a long one.
-const LEAST_TASKS: usize = 8;
+const LEAST_TASKS: usize = LOOKS;
 const MOST_TASKS: usize = 128;
 /// Tasks of a transaction for each that it has added, if the queue is long. So
 /// those who add faster than the worker cleans pay for it themselves.
@@ -135,11 +139,15 @@ impl Core {
     /// then from the others. It does more where more waits, and the more the caller
     /// has `added`, so that no queue grows for ever and no call takes long.
     pub fn clean(&self, slot: Slot, added: usize) {
+        CALLS.set(CALLS.get().wrapping_add(1));
+        let adds_little = added <= LEAST_TASKS / SELDOM as usize;
+        if adds_little && !CALLS.get().is_multiple_of(SELDOM) && self.rounds.has_worker() {
+            return;
+        }
         let due = self.due_after(WATERMARK_AGE);
         let owed = if is_removed(Control::StaleInProportion) { 0 } else { added * TASKS_EACH };
         let most = MOST_TASKS.max(owed);
         self.clean_shard(slot.index(), slot, due, most);
-        CALLS.set(CALLS.get().wrapping_add(1));
         if CALLS.get().is_multiple_of(OFTEN) {
             for shard in 0..SHARDS {
                 self.clean_shard(shard, slot, due, MOST_TASKS);
