@@ -147,6 +147,7 @@ void ha_pantile::free_cursor()
 {
   pantile_cursor_free(cursor);
   cursor= nullptr;
+  is_at_key= false;
 }
 
 void ha_pantile::free_all()
@@ -544,6 +545,16 @@ int ha_pantile::read_range_first(const key_range *start, const key_range *end, b
   return failed;
 }
 
+/* The one row with the primary key in `key_values`, if there is one. */
+int ha_pantile::read_at_key(uchar *record)
+{
+  free_cursor();
+  leave_out_unused();
+  is_at_key= true;
+  const int code= pantile_find_row(txn, share->table, key_values.data(), key_values.size(), row, &row_id);
+  return code == PANTILE_OK ? fill(record) : error(code, HA_ERR_KEY_NOT_FOUND);
+}
+
 int ha_pantile::index_read_map(uchar *record, const uchar *key, key_part_map parts, ha_rkey_function how)
 {
   if (int failed= ready_to_look())
@@ -552,6 +563,13 @@ int ha_pantile::index_read_map(uchar *record, const uchar *key, key_part_map par
   if (!key || !length)
     return whole_index(record, false);
   const bool is_whole= shape.encode_key(table, active_index, key, length, key_scratch, key_values);
+  if (how == HA_READ_KEY_EXACT && active_index == shape.primary && is_whole && !locks_rows && !pushed_idx_cond &&
+      key_values.size() == shape.keys[active_index].parts.size())
+  {
+    sought.assign(key, key + length);
+    sought_parts= parts;
+    return read_at_key(record);
+  }
   const auto from= [&](bool includes) { return from_key(key_values, is_whole, includes); };
   const auto to= [&](bool includes) { return to_key(key_values, is_whole, includes); };
   pantile_range range= {};
@@ -650,8 +668,9 @@ int ha_pantile::step(uchar *record, bool reverse)
 {
   if (int failed= ready())
     return failed;
+  const bool is_in_range= end_range || pushed_idx_cond;
   if (!cursor)
-    return HA_ERR_END_OF_FILE;
+    return is_at_key && !is_in_range ? beside_sought(record, reverse) : HA_ERR_END_OF_FILE;
   const bool is_same= cursor_txn == txn_number;
   /* Beyond the last row, the one before is the last. */
   if (is_at_end && cursor_reverse != reverse && !cursor_is_bounded)
@@ -664,7 +683,7 @@ int ha_pantile::step(uchar *record, bool reverse)
   const int failed= is_at_end ? HA_ERR_END_OF_FILE : fetch(record);
   /* Behind a key that was asked for, COUNT(DISTINCT) along an index goes on forward, and HANDLER READ both ways. Backward, a
    * query for the last rows of the key would lock one that it does not want. */
-  if (failed != HA_ERR_END_OF_FILE || !cursor_is_bounded || end_range || pushed_idx_cond ||
+  if (failed != HA_ERR_END_OF_FILE || !cursor_is_bounded || is_in_range ||
       (reverse && thd_sql_command(ha_thd()) != SQLCOM_HA_READ))
     return failed;
   if (!has_come_to_row() && !sought.empty())
@@ -677,6 +696,8 @@ int ha_pantile::step(uchar *record, bool reverse)
 int ha_pantile::index_next_same(uchar *record, const uchar *key, uint length)
 {
   /* What HA_READ_KEY_EXACT has begun ends with the last row of the key. */
+  if (is_at_key)
+    return HA_ERR_END_OF_FILE;
   if (cursor && cursor_is_bounded && !cursor_reverse && cursor_txn == txn_number)
     return is_at_end ? HA_ERR_END_OF_FILE : fetch(record);
   return handler::index_next_same(record, key, length);

@@ -190,6 +190,7 @@ private:
   void free_all();
   int open_indexes();
   int open_cursor(uint key, const pantile_range &range);
+  int read_at_key(uchar *record);
   int fetch(uchar *record);
   int fill(uchar *record);
   void leave_out_unused();
@@ -258,8 +259,9 @@ private:
   bool begins_range= false;
   /* The cursor is at its end. */
   bool is_at_end= false;
-  /* The key that it has looked for and not found. */
+  /* The key that it has looked for and not found, or that has been read without a cursor. */
   std::vector<uchar> sought;
+  bool is_at_key= false;
   key_part_map sought_parts= 0;
 
   pantile_row *row= nullptr;

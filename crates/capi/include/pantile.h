@@ -1218,6 +1218,14 @@ int pantile_get(struct pantile_txn *txn,
                 size_t key_len,
                 struct pantile_row *row);
 
+// The same as `pantile_get`, and says the place of the row, as `pantile_cursor_row_id` would.
+int pantile_find_row(struct pantile_txn *txn,
+                     const struct pantile_table *table,
+                     const struct pantile_value *key,
+                     size_t key_len,
+                     struct pantile_row *row,
+                     uint64_t *id);
+
 // Fetches rows that are read soon: into the processor's caches, or into memory if the database is larger than that.
 // `keys` are `count` primary keys of `key_len` values each, one behind the other, or the first values of primary keys; then
 // the first 16 rows, or less, of each are fetched. A key may have no row. That is only to save time: many rows are waited

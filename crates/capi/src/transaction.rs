@@ -508,6 +508,26 @@ pub extern "C" fn pantile_get(
     })
 }
 
+/// The same as `pantile_get`, and says the place of the row, as `pantile_cursor_row_id` would.
+#[unsafe(no_mangle)]
+pub extern "C" fn pantile_find_row(
+    txn: *mut pantile_txn,
+    table: *const pantile_table,
+    key: *const pantile_value,
+    key_len: usize,
+    row: *mut pantile_row,
+    id: *mut u64,
+) -> c_int {
+    about(txn, |txn| {
+        let (table, place, id) = (lent(table, "the table")?, lent_mut(row, "the row")?, Out::new(id)?);
+        let Some((at, row)) = txn.open()?.find_row(&table.table, &values(key, key_len)?)? else {
+            return Ok(PANTILE_NOT_FOUND);
+        };
+        id.set(at.get());
+        place.load(&row, &table.columns).map(|()| PANTILE_OK)
+    })
+}
+
 /// Fetches rows that are read soon: into the processor's caches, or into memory if the database is larger than that.
 /// `keys` are `count` primary keys of `key_len` values each, one behind the other, or the first values of primary keys; then
 /// the first 16 rows, or less, of each are fetched. A key may have no row. That is only to save time: many rows are waited

@@ -42,6 +42,19 @@ impl Transaction {
         })
     }
 
+    /// The row with this primary key and its place, or `None`. Takes less than a cursor for one row.
+    ///
+    /// # Errors
+    /// As [`Transaction::get`].
+    pub fn find_row<'t>(&'t self, table: &'t Table, key: &[Value<'_>]) -> Result<Option<(RowId, Row<'t>)>> {
+        let key = self.point_key(&table.inner, key)?;
+        // A caller that knows the place may come back there, as from a cursor.
+        self.has_cursors.set(true);
+        let at = self.statement();
+        let found = self.find(&table.inner, key.words(), at)?;
+        Ok(found.map(|(tuple, row)| (RowId(tuple.0), self.row(table, row, at))))
+    }
+
     /// Reads the row at this place and locks it, so that no other transaction changes it before
     /// this one ends. Returns `None` if there is no row.
     ///
