@@ -9,7 +9,7 @@ use pantile_reclaim::{Debt, Pacing};
 use crate::engine::compacting::IN_VAIN;
 use crate::engine::core::Core;
 use crate::engine::failure::from_medium;
-use crate::engine::upkeep::Batch;
+use crate::engine::tables::Batch;
 use crate::types::error::{Error, Result};
 
 /// How long closing brings the space down at most, if more is taken than

@@ -7,7 +7,7 @@ use pantile_reclaim::Compaction;
 
 use crate::engine::core::Core;
 use crate::engine::entering::Entered;
-use crate::engine::upkeep::Batch;
+use crate::engine::tables::Batch;
 use crate::types::error::{Error, Result};
 
 /// Epochs without progress after which compacting gives up. What is left waits

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use pantile_testkit::{Patience, await_that};
+use pantile_testkit::await_that;
 
 use super::*;
 use crate::{Table, Transaction};
@@ -69,6 +69,50 @@ fn an_image_of_which_little_is_left_is_left_out() {
         assert_eq!(with.recovery().from_image, is_taken, "{changed} of 12,000 rows changed");
         assert_same(&with, &without);
     }
+}
+
+/// The blocks of a table that is dropped as an image begins would be in it, and nothing would say whose they were.
+#[test]
+fn no_image_is_made_of_a_table_that_is_just_being_dropped() {
+    let place = Place::new();
+    let db = options().open(place.path()).expect("a new database");
+    for name in ["a", "b"] {
+        let table = db.create_table(definition(name)).expect("a table");
+        db.run(|txn| (0..50).try_for_each(|id| txn.insert(&table, &row(id)))).expect("free keys");
+    }
+    let making = db.core.images.try_begin(&db.core.store, 0).expect("none is being made");
+    let reader = db.begin_read().expect("a transaction");
+    db.drop_table("b").expect("it is there");
+    db.core.make_image(making);
+    assert!(!db.core.images.is_pending());
+    drop(reader);
+    await_that("an image is made of what is left", || {
+        db.upkeep();
+        image_now(&db)
+    });
+}
+
+/// Rounds of a worker that find nothing to do write nothing.
+#[test]
+fn a_closed_database_that_is_only_read_stays_closed() {
+    let mut place = Place::new();
+    let db = options().open(place.path()).expect("a new database");
+    let table = db.create_table(definition("a")).expect("a table");
+    db.run(|txn| (0..500).try_for_each(|id| txn.insert(&table, &row(id)))).expect("free keys");
+    db.run(|txn| (0..400).try_for_each(|id| txn.delete(&table, &[id.into()]).map(drop))).expect("rows");
+    drop(table);
+    // Otherwise a round finds blocks to empty.
+    db.compact().expect("it compacts");
+    db.close().expect("it closes");
+
+    let db = options().open(place.path()).expect("it opens");
+    let expected = rows(&db);
+    for _ in 0..20 {
+        db.upkeep();
+    }
+    let (with, without) = place.open_killed();
+    assert!(with.recovery().was_closed && without.recovery().was_closed);
+    assert_eq!((rows(&with), rows(&without)), (expected.clone(), expected));
 }
 
 /// A full disk costs one attempt, not one after the other.
@@ -215,9 +259,7 @@ fn a_row_that_has_come_and_gone_is_none_in_an_image() {
     db.core.make_image(db.core.images.try_begin(&db.core.store, 0).expect("none is being made"));
     assert!(db.core.images.is_pending());
     in_flight.wait().expect("it is durable");
-    while db.core.images.is_pending() {
-        db.upkeep();
-    }
+    upkeep_until(&db, "the image has its name", || !db.core.images.is_pending());
     let (with, without) = place.open_killed();
     assert!(with.recovery().from_image);
     assert_eq!((with.stats().tuples, rows(&with)), (without.stats().tuples, rows(&db)));
@@ -364,16 +406,14 @@ fn five_rows() -> (Place, Database, Table) {
 
 /// Removes the entries that wait for it.
 fn clean(db: &Database) {
-    while db.core.stale.len() > 0 {
-        db.upkeep();
-    }
+    upkeep_until(db, "no entries wait", || db.core.stale.len() == 0);
 }
 
 /// Lets the ids of deleted rows be used again, and their tombstones wait.
 fn bury(db: &Database, tombstones: u64) {
-    while db.stats().collector.waiting_tombstones < tombstones || db.core.stale.len() > 0 {
-        db.upkeep();
-    }
+    upkeep_until(db, "tombstones wait, and no entries", || {
+        db.stats().collector.waiting_tombstones >= tombstones && db.core.stale.len() == 0
+    });
 }
 
 /// Writes a state record. The last one is the base of an image.
@@ -396,7 +436,9 @@ fn image_now(db: &Database) -> bool {
         return false;
     }
     // A record waits for the commits that are under way.
+    let patience = Patience::new();
     while core.store.image_in_force() == before {
+        patience.check(|| format!("no record names the image: {:#?}", db.stats()));
         db.upkeep();
         record(db);
         std::thread::yield_now();

@@ -132,10 +132,12 @@ impl Core {
         self.stale.begin_notes();
         let highest = || self.registry.after_all().get();
         let mut write = |writer: &mut ImageWriter<'_>| {
-            self.tables
-                .all()
-                .into_iter()
-                .try_for_each(|table| self.write_moving_table(writer, Table::of(table)))?;
+            let tables = self.tables.all();
+            // The blocks of a table that is not among them would be in the image, and nothing would say that it was dropped.
+            if self.has_dropped_tables() {
+                return Err(io::Error::other("a table is being dropped"));
+            }
+            tables.into_iter().try_for_each(|table| self.write_moving_table(writer, Table::of(table)))?;
             self.stale.end_notes(|notes| {
                 write_notes(writer, notes.ok_or_else(|| io::Error::other("too much is stale"))?)
             })

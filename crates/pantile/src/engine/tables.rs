@@ -62,11 +62,40 @@ impl Users<'_> {
     }
 }
 
-/// A name that a table has had until this time.
-struct LeftName {
-    name: String,
-    table: TableId,
-    at: Timestamp,
+/// How much is given back of dropped tables at a time.
+#[derive(Clone, Copy)]
+pub(crate) struct Batch {
+    tables: usize,
+    pub blocks: usize,
+    /// Whether to wait for another thread that releases some.
+    waits: bool,
+}
+
+impl Batch {
+    /// By a commit. The rest waits for later ones.
+    pub const OF_A_COMMIT: Self = Self { tables: 8, blocks: 128, waits: false };
+    /// By a thread that nobody waits for, or whose caller waits for all of it.
+    pub const LARGE: Self = Self { tables: 512, blocks: 1 << 13, waits: true };
+}
+
+/// The names that tables have lost, and the tables that were renamed: when that happened last.
+#[derive(Default)]
+struct LeftNames {
+    names: HashMap<String, Timestamp>,
+    renamed: HashMap<TableId, Timestamp, FixedState>,
+}
+
+impl LeftNames {
+    fn leave(&mut self, name: String, at: Timestamp) {
+        let last = self.names.entry(name).or_insert(at);
+        *last = at.max(*last);
+    }
+
+    /// Forgets what is older than all transactions.
+    fn forget(&mut self, watermark: Timestamp) {
+        self.names.retain(|_, at| *at >= watermark);
+        self.renamed.retain(|_, at| *at >= watermark);
+    }
 }
 
 /// An index that was dropped at this time. Transactions that began before
@@ -98,7 +127,7 @@ pub(crate) struct Tables {
     has_more_to_release: AtomicBool,
     dropped_indexes: Mutex<Vec<DroppedIndex>>,
     /// Names under which running transactions may have known another table.
-    left_names: Mutex<Vec<LeftName>>,
+    left_names: Mutex<LeftNames>,
 }
 
 impl Default for Tables {
@@ -262,7 +291,10 @@ impl Tables {
         tables.insert(table.name(), handle.clone());
         if table.name() != old {
             // A transaction that begins after this time does not find the table by its old name.
-            self.left_names.lock().push(LeftName { name: old.to_owned(), table: table.id, at: now() });
+            let mut left = self.left_names.lock();
+            let at = now();
+            left.leave(old.to_owned(), at);
+            left.renamed.insert(table.id, at);
         }
         handle
     }
@@ -318,12 +350,12 @@ impl Tables {
     /// Whether a transaction may still run that began when there was another table of
     /// this name.
     pub fn was_used_of_late(&self, name: &str, watermark: Timestamp) -> bool {
-        self.left_names.lock().iter().any(|left| left.at >= watermark && left.name == name)
+        self.left_names.lock().names.get(name).is_some_and(|&at| at >= watermark)
     }
 
-    /// Whether a table has lost its name since, to be dropped or renamed.
-    pub fn has_left_its_name(&self, table: TableId, since: Timestamp) -> bool {
-        self.left_names.lock().iter().any(|left| left.at >= since && left.table == table)
+    /// Whether a table has been renamed since.
+    pub fn was_renamed(&self, table: TableId, since: Timestamp) -> bool {
+        self.left_names.lock().renamed.get(&table).is_some_and(|&at| at >= since)
     }
 
     /// Takes a table and its values out of line away from their ids.
@@ -337,7 +369,7 @@ impl Tables {
             self.by_id.write().remove(&table.id);
         }
         let at = now();
-        self.left_names.lock().push(LeftName { name: table.name(), table: table.id, at });
+        self.left_names.lock().leave(table.name(), at);
         // What is out of line is used through the table that it belongs to.
         let period = Period { from: table.defined_from(), until: at };
         dropped.extend(both.iter().flatten().map(|table| Dropped {
@@ -430,7 +462,7 @@ impl Tables {
         in_use.filter(|d| !users.may_use(d.period)).filter_map(|d| d.in_use.take()).collect()
     }
 
-    /// Calls `release` for at most `most` dropped tables that no transaction and no other
+    /// Calls `release` for a batch of the dropped tables that no transaction and no other
     /// process has been able to use since before `durable`. A transaction that wrote to a
     /// table when it was dropped may have committed at any time until it ended. Returns
     /// whether more can be released now.
@@ -438,12 +470,19 @@ impl Tables {
         &self,
         look: impl FnOnce() -> Users<'h>,
         durable: Timestamp,
-        most: usize,
+        batch: Batch,
         release: impl FnOnce(&BTreeMap<TableId, Period>) -> std::result::Result<GivenBack, StoreError>,
     ) -> bool {
-        let Some(mut dropped) = self.dropped.try_lock() else { return true };
+        let mut dropped = match batch.waits {
+            true => self.dropped.lock(),
+            // Another thread releases some.
+            false => match self.dropped.try_lock() {
+                Some(dropped) => dropped,
+                None => return false,
+            },
+        };
         let users = look();
-        self.left_names.lock().retain(|left| left.at >= users.watermark);
+        self.left_names.lock().forget(users.watermark);
         for d in dropped.iter_mut().filter(|d| d.unused.is_none() && !users.may_read(d.period)) {
             d.unused = Some(Unused { since: users.registry.now(), grace: users.registry.grace() });
         }
@@ -453,7 +492,8 @@ impl Tables {
             d.unused.as_mut().is_some_and(is_unused) && !users.holds.cover_table(d.period)
         };
         let is_ready = |d: &mut Dropped| is_free(d).then_some((d.table, d.period));
-        let free: BTreeMap<TableId, Period> = dropped.iter_mut().filter_map(is_ready).take(most).collect();
+        let free: BTreeMap<TableId, Period> =
+            dropped.iter_mut().filter_map(is_ready).take(batch.tables).collect();
         let mut gone = Vec::new();
         let given = if free.is_empty() { Ok(GivenBack::Nothing) } else { release(&free) };
         if let Ok(GivenBack::All) = given {
@@ -486,7 +526,7 @@ mod tests {
         let db = options.open("unused").expect("open");
         let definition = TableDef::new("a").column("id", Type::U64).primary_key(["id"]);
         let mut table = db.create_table(definition).expect("a table");
-        let left = || db.core.tables.left_names.lock().len();
+        let left = || db.core.tables.left_names.lock().names.len();
         for n in 0..10 {
             table = db.truncate_table(&table).expect("it is there");
             let rename = TableChange::new().rename_table(format!("name {n}"));

@@ -19,25 +19,11 @@ use crate::engine::gate::Permit;
 use crate::engine::reader_processes::LOOK;
 use crate::engine::state_records::StateRecords;
 use crate::engine::table::TableInner;
-use crate::engine::tables::Users;
+use crate::engine::tables::{Batch, Users};
 use crate::types::error::Result;
 
 /// A transaction that has been open for so long is a long one.
 const LONG: Duration = Duration::from_secs(1);
-
-/// How much is given back of dropped tables at a time.
-#[derive(Clone, Copy)]
-pub(crate) struct Batch {
-    tables: usize,
-    blocks: usize,
-}
-
-impl Batch {
-    /// By a commit. The rest waits for later ones.
-    const OF_A_COMMIT: Self = Self { tables: 8, blocks: 128 };
-    /// By a thread that nobody waits for, or whose caller waits for all of it.
-    pub const LARGE: Self = Self { tables: 512, blocks: 1 << 13 };
-}
 
 impl Core {
     /// The upkeep that comes with a commit which has left this many `stale` index entries.
@@ -286,7 +272,7 @@ impl Core {
         let (look, durable) = (|| self.users_of_tables(), self.store.durable_watermark());
         // Commits that had found them before they were dropped have been counted by now.
         self.tables.take_unused(look).iter().for_each(|table| self.forget_rows(table));
-        self.tables.release_dropped(look, durable, batch.tables, |tables| {
+        self.tables.release_dropped(look, durable, batch, |tables| {
             tables.keys().for_each(|&table| self.reclaimer.forget(&self.store, table));
             self.store.release_tables(tables, batch.blocks, self.registry.now())
         })

@@ -147,7 +147,7 @@ impl Transaction {
     pub(super) fn table_again(&self, id: TableId) -> Result<Arc<TableInner>> {
         let tables = &self.core.tables;
         let table = tables.in_use(id).ok_or_else(|| Error::TableDropped(format!("number {}", id.0)))?;
-        let is_gone = tables.by_id(id).is_none() || tables.has_left_its_name(id, self.ts);
+        let is_gone = tables.by_id(id).is_none() || tables.was_renamed(id, self.ts);
         match is_gone && !is_removed(Control::DroppedAreChanged) {
             true => Err(table.conflict(Conflict::ReadChanged)),
             false => Ok(table),

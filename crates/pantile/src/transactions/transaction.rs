@@ -327,6 +327,9 @@ impl Transaction {
                 return self.finish();
             }
             let written = self.buffers.writes.len();
+            // It reads nothing again, so of what it gives up nothing need be known.
+            self.notes_ranges = false;
+            self.moves = false;
             self.undo_to(0);
             self.core.counters.aborted(self.slot);
             let length = self.core.registry.now().tick().saturating_sub(self.began.tick());
