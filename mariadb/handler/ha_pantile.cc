@@ -676,7 +676,7 @@ int ha_pantile::step(uchar *record, bool reverse)
   if (is_at_end && cursor_reverse != reverse && !cursor_is_bounded)
     return whole_index(record, reverse);
   if (!is_same && !has_come_to_row())
-    return sought.empty() || end_range || pushed_idx_cond ? HA_ERR_END_OF_FILE : beside_sought(record, reverse);
+    return sought.empty() || is_in_range ? HA_ERR_END_OF_FILE : beside_sought(record, reverse);
   if (cursor_reverse != reverse || !is_same)
     if (int failed= turn(reverse))
       return failed;

@@ -143,11 +143,15 @@ impl NvmConfig {
         let (name, threads) =
             name.split_once('-').map_or((name, None), |(name, threads)| (name, Some(threads)));
         let own = Self::OWN.into_iter().find(|config| config.name.eq_ignore_ascii_case(name))?;
-        let threads = threads.map(|threads| threads.parse().ok().filter(|&threads| is_shared_by(threads)));
-        let unit_bytes =
-            unit.map_or(Some(own.unit_bytes), |unit| unit.parse().ok().filter(|&bytes| is_unit(bytes)))?;
-        let config =
-            Self { threads: threads.map_or(Some(None), |threads| threads.map(Some))?, unit_bytes, ..own };
+        let threads = match threads {
+            Some(threads) => Some(threads.parse().ok().filter(|&threads| is_shared_by(threads))?),
+            None => None,
+        };
+        let unit_bytes = match unit {
+            Some(unit) => unit.parse().ok().filter(|&bytes| is_unit(bytes))?,
+            None => own.unit_bytes,
+        };
+        let config = Self { threads, unit_bytes, ..own };
         match with {
             None => Some(config),
             Some(nodes) if nodes.starts_with("nodes:") => {

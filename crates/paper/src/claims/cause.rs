@@ -58,7 +58,7 @@ const CAUSES: &[Cause] = &[
         claim: "TB-8b",
         explains: |about| about.ends_with(" against NoGC"),
         because: "Two clients do not use up the memory's bandwidth, so what collecting costs the processor is not hidden behind it.",
-        change: "with a tenth of the bandwidth",
+        change: A_TENTH,
         without: on_slow_memory,
     },
     Cause {
@@ -79,56 +79,56 @@ const CAUSES: &[Cause] = &[
         claim: "TB-12",
         explains: |about| about.starts_with("the growth of tb-collect"),
         because: EMPTIED_LATE,
-        change: "with blocks that wait for half of it",
+        change: AT_HALF,
         without: emptied_at_half,
     },
     Cause {
         claim: "TB-14",
         explains: |about| about == "what tb-collect stores against what one-shot does",
         because: EMPTIED_LATE,
-        change: "with blocks that wait for half of it",
+        change: AT_HALF,
         without: emptied_at_half,
     },
     Cause {
         claim: "ST-2/7",
         explains: |about| about.starts_with("steam's write rate"),
         because: SHORT_QUERIES,
-        change: "beside a reader that stays open for two seconds, again and again",
+        change: A_READER,
         without: beside_a_reader,
     },
     Cause {
         claim: "ST-T5",
         explains: |about| about.starts_with("steam's throughput"),
         because: SHORT_QUERIES,
-        change: "beside a reader that stays open for two seconds, again and again",
+        change: A_READER,
         without: beside_a_reader,
     },
     Cause {
         claim: "ZN-8/9/10",
         explains: |about| !about.contains(" 0 % updates"),
         because: FAST_MEMORY,
-        change: "with a tenth of the bandwidth",
+        change: A_TENTH,
         without: on_slow_memory,
     },
     Cause {
         claim: "ZN-17",
         explains: |about| !about.starts_with("0 % updates"),
         because: FAST_MEMORY,
-        change: "with a tenth of the bandwidth",
+        change: A_TENTH,
         without: on_slow_memory,
     },
     Cause {
         claim: "ZN-20",
         explains: |_| true,
         because: FAST_MEMORY,
-        change: "with a tenth of the bandwidth",
+        change: A_TENTH,
         without: on_slow_memory,
     },
     Cause {
         claim: "ZN-23",
         explains: |about| about.ends_with("against on mmdb"),
         because: FAST_MEMORY,
-        change: "with a tenth of the bandwidth",
+        change: A_TENTH,
         without: on_slow_memory,
     },
     Cause {
@@ -151,6 +151,12 @@ const FAST_MEMORY: &str = "Two clients that write once do not use up the memory'
 fn in_small_units(run: &RunSpec) -> RunSpec {
     run.clone().on("nvm:optane-40/64")
 }
+
+const A_TENTH: &str = "with a tenth of the bandwidth";
+
+const A_READER: &str = "beside a reader that stays open for two seconds, again and again";
+
+const AT_HALF: &str = "with blocks that wait for half of it";
 
 /// The memories of runs, and the same with a tenth of the bandwidth.
 const SLOWER: [(&str, &str); 10] = [
