@@ -18,6 +18,7 @@ use crate::os;
 use crate::prefill::Prefill;
 use crate::stats::Count;
 use crate::stores::Stores;
+use crate::writeback::Writeback;
 use crate::{Facts, Medium, MediumError, MediumStatus, Reads, SyncPoint};
 use parking_lot::Mutex;
 use std::ops::Range;
@@ -95,6 +96,8 @@ impl Default for FileOptions {
 pub struct FileMedium {
     // Dropped first: its thread writes to the file.
     prefill: Option<Prefill>,
+    /// Only where the system can be asked.
+    writeback: Option<Writeback>,
     /// Only where commits are not synced: a page that was is slower to store to than to write.
     stores: Option<Stores>,
     /// Only where commits are synced, and where a sync writes to a device.
@@ -171,6 +174,7 @@ impl FileMedium {
         let window = if durability == Durability::Group { group_window } else { Duration::ZERO };
         Ok(Arc::new(Self {
             prefill: is_synced.then(prefill),
+            writeback: Writeback::over(&file),
             stores: if is_synced { None } else { stores() },
             journal,
             sync: GroupSync::new(call, Arc::clone(&contents.failure), window),
@@ -276,6 +280,7 @@ unsafe impl Medium for FileMedium {
                 let why = Explained(&error);
                 self.contents.failure.latch(format!("write of {len} bytes at {offset}: {why}"))
             })?;
+            self.writeback.iter().for_each(|writeback| writeback.note(offset, len));
         }
         self.journal.iter().for_each(|journal| journal.note(offset, bytes));
         self.contents.counters.add(Count::BytesWritten, len);

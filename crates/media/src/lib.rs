@@ -50,6 +50,7 @@ mod stores;
 #[cfg(any(test, feature = "unshared"))]
 pub mod unshared;
 mod view;
+mod writeback;
 mod zeros;
 
 pub use beside::{Beside, BesideFile, IMAGE_FILE};

@@ -286,6 +286,16 @@ pub(crate) fn fetch(file: &File, offset: u64, len: u64) {
     unsafe { libc::posix_fadvise(file.as_raw_fd(), offset, len, libc::POSIX_FADV_WILLNEED) };
 }
 
+/// Whether [`begin_write`] does anything.
+pub(crate) const BEGINS_WRITES: bool = true;
+
+/// Makes the system begin to write a part of a file to its device, and waits for nothing but room in the device's queue.
+pub(crate) fn begin_write(file: &File, offset: u64, len: u64) {
+    let (offset, len) = (offset as libc::off64_t, len as libc::off64_t);
+    // SAFETY: the descriptor is open; the call changes no bytes. What cannot be written is told to the next sync.
+    unsafe { libc::sync_file_range(file.as_raw_fd(), offset, len, libc::SYNC_FILE_RANGE_WRITE) };
+}
+
 /// Bytes of memory that the machine has.
 pub(crate) fn machine_memory() -> Option<u64> {
     std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| total(&text))

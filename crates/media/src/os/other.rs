@@ -140,6 +140,12 @@ pub(crate) fn is_not_direct(_error: &io::Error) -> bool {
 /// Begins to read a part of a file that will be needed: not here.
 pub(crate) fn fetch(_file: &File, _offset: u64, _len: u64) {}
 
+/// Whether [`begin_write`] does anything.
+pub(crate) const BEGINS_WRITES: bool = false;
+
+/// Begins to write a part of a file to its device: not here.
+pub(crate) fn begin_write(_file: &File, _offset: u64, _len: u64) {}
+
 /// Locks one byte of a file, beside others that do so. The locks that there are
 /// belong to a process, and end with any descriptor of the file that it closes.
 ///
