@@ -62,6 +62,11 @@ impl Alarm {
         self.changed.notify_all();
     }
 
+    /// Whether the thread has been told to end.
+    pub fn has_ended(&self) -> bool {
+        *self.ended.lock()
+    }
+
     /// A transaction has written something.
     #[inline]
     pub fn written(&self) {

@@ -23,7 +23,7 @@ impl Core {
     /// the rows are damaged, too.
     #[inline]
     pub fn ready(&self, table: &TableInner) -> Result<()> {
-        if table.primary().is_some() { Ok(()) } else { self.load(table) }
+        if table.primary().is_some() { Ok(()) } else { self.load(table, &|| true) }
     }
 
     /// As [`Core::ready`], for a caller without a slot.
@@ -61,28 +61,35 @@ impl Core {
         found.filter(|tuple| !stored.has_changed(TupleId(*tuple)) || is_of_row(tuple))
     }
 
-    /// Loads the indexes of tables that are being used. A failure shows in
-    /// whatever needs them.
+    /// Loads the indexes of tables that are being used, unless the database is being closed: a program that opens
+    /// it for a few rows does not wait for them. A failure shows in whatever needs them.
     pub fn load_wanted(&self, _: &Permit) {
         if !self.wanted.swap(false, Ordering::Relaxed) {
             return;
         }
+        let goes_on = || self.gate.is_open() && !self.alarm.has_ended();
         for table in self.tables.all() {
-            if table.stored().is_some_and(|stored| stored.is_used()) {
-                let _ = self.ready(&table);
+            if table.primary().is_none() && table.stored().is_some_and(|stored| stored.is_used()) {
+                let _ = self.load(&table, &goes_on);
             }
+        }
+        // Closing may fail.
+        if !goes_on() {
+            self.wanted.store(true, Ordering::Relaxed);
         }
     }
 
+    /// Loads the indexes of a table, or leaves them where they are once it no longer `goes_on`.
     #[cold]
-    fn load(&self, table: &TableInner) -> Result<()> {
+    fn load(&self, table: &TableInner, goes_on: &(dyn Fn() -> bool + Sync)) -> Result<()> {
         let Some(stored) = table.stored() else { return Ok(()) };
         let _turn = stored.loading.lock();
         if table.primary().is_some() {
             return Ok(());
         }
-        let trees = match self.load_trees(table, &stored) {
+        let trees = match self.load_trees(table, &stored, goes_on) {
             Some(trees) => trees,
+            None if !goes_on() => return Ok(()),
             // The image is damaged, and nobody has changed the table.
             None => self.trees_from_rows(table)?,
         };
@@ -90,12 +97,17 @@ impl Core {
         Ok(())
     }
 
-    /// The primary tree and those of the indexes; `None` if one cannot be read.
-    fn load_trees(&self, table: &TableInner, stored: &StoredTrees) -> Option<Vec<Tree>> {
+    /// The primary tree and those of the indexes; `None` if one cannot be read, or if it no longer `goes_on`.
+    fn load_trees(
+        &self,
+        table: &TableInner,
+        stored: &StoredTrees,
+        goes_on: &(dyn Fn() -> bool + Sync),
+    ) -> Option<Vec<Tree>> {
         let keys = table.keys_of(&table.indexes());
         let threads = self.threads_for(table);
         let Some(changes) = &stored.changes else {
-            let load = |(n, keys)| stored.run(n)?.load(keys, &self.tables.arena, threads, None);
+            let load = |(n, keys)| stored.run(n)?.load(keys, &self.tables.arena, threads, None, goes_on);
             return (PRIMARY..).zip(keys).map(load).collect();
         };
         // The entries of what has changed come from the rows.
@@ -103,7 +115,7 @@ impl Core {
         let load = |(n, keys)| {
             let fresh = fresh.iter().map(|part| part.of_index(n as usize)).collect();
             let update = Update { changed: &changes.tuples, fresh };
-            let tree = stored.run(n)?.load(keys, &self.tables.arena, threads, Some(update))?;
+            let tree = stored.run(n)?.load(keys, &self.tables.arena, threads, Some(update), goes_on)?;
             // Each row has one entry.
             let is_whole = tree.len() as i64 == changes.rows.tuples || is_removed(Control::ImageNotes);
             is_whole.then_some(tree)

@@ -138,13 +138,14 @@ impl StoredRun {
         Ok(None)
     }
 
-    /// The tree of the run, brought up to date; `None` if it cannot be read.
+    /// The tree of the run, brought up to date; `None` if it cannot be read, or if it no longer `goes_on`.
     pub fn load(
         &self,
         wanted: KeyForm,
         arena: &Arc<NodeArena>,
         threads: usize,
         update: Option<Update<'_>>,
+        goes_on: &(dyn Fn() -> bool + Sync),
     ) -> Option<Tree> {
         let pages = self.image.pages(self.level(0));
         let count = pages.min(threads * PARTS_PER_THREAD);
@@ -166,7 +167,7 @@ impl StoredRun {
         if let (Some(update), 0) = (&update, pages) {
             return Tree::bulk_load(wanted, arena, Merge::new(update.fresh.iter().copied()), FILL).ok();
         }
-        let parts = PartsOfRun { run: self, wanted, starts, end: pages, firsts, update };
+        let parts = PartsOfRun { run: self, wanted, starts, end: pages, firsts, update, goes_on };
         Tree::bulk_load_parts(wanted, arena, &parts, threads, FILL)
     }
 }
@@ -206,6 +207,7 @@ struct PartsOfRun<'r> {
     end: usize,
     firsts: Vec<Vec<u64>>,
     update: Option<Update<'r>>,
+    goes_on: &'r (dyn Fn() -> bool + Sync),
 }
 
 impl Parts for PartsOfRun<'_> {
@@ -223,10 +225,9 @@ impl Parts for PartsOfRun<'_> {
         let mut fresh = self.update.as_ref().map(|update| update.fresh_from(&self.firsts[part]));
         let mut changed = Vec::new();
         for page in self.starts[part]..end {
-            if self.run.image.read(self.run.level(0), page, &mut words).is_err() {
-                return false;
-            }
-            if !keys.read(&words) {
+            let is_read =
+                (self.goes_on)() && self.run.image.read(self.run.level(0), page, &mut words).is_ok();
+            if !is_read || !keys.read(&words) {
                 return false;
             }
             // Before anything else, so that the cache misses of many overlap.

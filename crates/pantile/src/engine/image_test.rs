@@ -5,6 +5,7 @@ use std::ops::Bound;
 use std::path::{Path, PathBuf};
 
 use pantile_base::TupleId;
+use pantile_base::sync::atomic::Ordering;
 use pantile_index::{Batch, Direction, Index as Tree, Scan};
 use pantile_media::{DATA_FILE, IMAGE_FILE};
 use pantile_store::BlockInfo;
@@ -470,6 +471,32 @@ fn an_unchanged_database_keeps_its_image() {
     drop(table);
     db.close().expect("it closes");
     assert!(image() != before);
+}
+
+/// A program that opens a database for a few rows does not wait for the worker, which loads all indexes meanwhile.
+#[test]
+fn closing_ends_the_loading_that_nobody_waits_for() {
+    let place = Place::new();
+    let db = options().open(place.path()).expect("a new database");
+    let table = db.create_table(definition("a")).expect("a table");
+    db.run(|txn| (0..100).try_for_each(|id| txn.insert(&table, &row(id)))).expect("free keys");
+    drop(table);
+    db.close().expect("it closes");
+    let db = options().open(place.path()).expect("it opens");
+    let table = db.table("a").expect("the table");
+    let txn = db.begin_read().expect("a transaction");
+    assert!(txn.get(&table, &[7u64.into()]).expect("it reads").is_some());
+    drop(txn);
+    let is_loaded = || table.inner.primary().is_some();
+    db.core.wanted.store(true, Ordering::Relaxed);
+    db.core.alarm.end();
+    db.upkeep();
+    assert!(
+        !is_loaded() && db.core.wanted.load(Ordering::Relaxed),
+        "if closing fails, they are still wanted"
+    );
+    assert_eq!(rows(&db).len(), 300);
+    assert!(is_loaded(), "a scan that needs them loads them");
 }
 
 /// A data file that was cut short is not believed to hold what an image says.
