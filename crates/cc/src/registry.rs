@@ -647,12 +647,16 @@ impl Registry {
     }
 
     /// Waits until the clocks of all cores are past `ts` (external
-    /// consistency). Almost never waits, because a commit takes longer than the
-    /// clocks differ.
+    /// consistency), and returns what [`Registry::now`] would. Almost never waits, because a commit
+    /// takes longer than the clocks differ.
     #[inline]
-    pub fn await_passed(&self, ts: Timestamp) {
+    pub fn await_passed(&self, ts: Timestamp) -> Timestamp {
         let passed = ts.tick() + self.clock.skew();
-        while self.tick() <= passed {
+        loop {
+            let tick = self.tick();
+            if tick > passed {
+                return Timestamp::new(tick, 0);
+            }
             hint::spin_loop();
         }
     }

@@ -402,9 +402,9 @@ impl Transaction {
             let address = *buffers.addresses.last().expect("the list has been appended");
             buffers.superseded.push(listed_version(address, commit_ts));
         }
-        // A state record covers what was done before it, whatever timestamp
-        // that has.
-        let now = self.core.registry.now().max(commit_ts);
+        // Nobody begins below it any more (external consistency). And a state record covers what was done before it,
+        // whatever timestamp that has.
+        let now = self.core.registry.await_passed(commit_ts);
         self.core.with_collector(permit, |collector, context| {
             buffers.superseded.iter().try_for_each(|old| collector.superseded(context, old, now))
         });
@@ -418,7 +418,6 @@ impl Transaction {
         let wrote = !self.buffers.writes.is_empty();
         self.core.counters.committed(self.slot, change);
         if wrote {
-            self.core.registry.await_passed(commit_ts);
             // As long as the transaction has its slot, nothing that upkeep
             // looks at is freed (T6).
             self.core.maintain(self.permit(), stale);

@@ -4,8 +4,10 @@ use std::cell::Cell;
 use std::marker::PhantomData;
 use std::time::Duration;
 
+use pantile_base::Timestamp;
 use pantile_base::control::{Control, is_removed};
 use pantile_base::sync::thread;
+use pantile_cc::Clock;
 
 use crate::engine::core::Core;
 use crate::engine::stage::{OnStage, Play, TURN};
@@ -69,7 +71,7 @@ const LONGEST_BITS_ON_STAGE: u32 = 10;
 /// ```
 pub struct Retry<'d> {
     core: &'d Core,
-    began: Duration,
+    began: Timestamp,
     tries: u32,
     /// Failures since it had the stage last.
     unstaged: u32,
@@ -94,7 +96,8 @@ impl std::fmt::Debug for Retry<'_> {
 
 impl<'d> Retry<'d> {
     pub(crate) fn new(core: &'d Core) -> Self {
-        let began = core.registry.clock().elapsed();
+        // One look at the clock: most transactions are run once.
+        let began = core.registry.now();
         Self {
             core,
             began,
@@ -104,7 +107,7 @@ impl<'d> Retry<'d> {
             spent: Duration::ZERO,
             stage: None,
             on_stage: 0,
-            random: core.registry.now().get() | 1,
+            random: began.get() | 1,
             of_thread: PhantomData,
         }
     }
@@ -144,7 +147,8 @@ impl<'d> Retry<'d> {
     }
 
     fn time_left(&self) -> Duration {
-        let spent = self.core.registry.clock().elapsed().saturating_sub(self.began);
+        let ticks = self.core.registry.now().tick().saturating_sub(self.began.tick());
+        let spent = Clock::duration(ticks);
         self.core.options.time_to_retry().saturating_sub(spent)
     }
 
