@@ -13,6 +13,15 @@ pub struct Batch {
     /// How many keys from the first on have as many words as that, at least.
     even: usize,
     limit: usize,
+    leaf: Option<LeafRead>,
+}
+
+/// The leaf that a scan has read last, as it was then: as a [`Finger`](crate::Finger) names it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LeafRead {
+    pub tree: u64,
+    pub leaf: usize,
+    pub version: u64,
 }
 
 impl Batch {
@@ -25,7 +34,7 @@ impl Batch {
     /// one) at a time, so that short scans copy no more than they need.
     pub fn with_limit(limit: usize) -> Self {
         let (words, ends, values) = (Vec::new(), Vec::new(), Vec::new());
-        Self { words, ends, values, one_word: false, even: 0, limit: limit.max(1) }
+        Self { words, ends, values, one_word: false, even: 0, limit: limit.max(1), leaf: None }
     }
 
     /// Sets how many entries a scan adds at a time.
@@ -83,6 +92,16 @@ impl Batch {
         self.ends.clear();
         self.values.clear();
         self.even = 0;
+        self.leaf = None;
+    }
+
+    /// The leaf that the entries are from, or that had none.
+    pub(crate) fn leaf(&self) -> Option<LeafRead> {
+        self.leaf
+    }
+
+    pub(crate) fn set_leaf(&mut self, leaf: LeafRead) {
+        self.leaf = Some(leaf);
     }
 
     /// Makes room for this many more entries, whose keys take this many words.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use pantile_base::sync::atomic::{AtomicU64, Ordering};
 
 use crate::arena::NodeArena;
+use crate::batch::LeafRead;
 use crate::directory::{Directory, Span};
 use crate::finger::{Finger, next_tree};
 use crate::layout::{Layout, Slot};
@@ -289,6 +290,17 @@ impl<L: Layout> Tree<L> {
         let leaf = unsafe { self.node(finger.leaf.get()) };
         let version = finger.version.get();
         (self.layout.covers(leaf, key) && leaf.unchanged(version)).then_some((leaf, version))
+    }
+
+    /// Names a leaf that has been read.
+    pub(crate) fn read_at(&self, leaf: Node<'_>, version: u64) -> LeafRead {
+        LeafRead { tree: self.id, leaf: leaf.addr(), version }
+    }
+
+    /// Whether a leaf is still as it was when it was read.
+    pub(crate) fn is_as_read(&self, read: LeafRead) -> bool {
+        // SAFETY: as in `at_finger`.
+        read.tree == self.id && unsafe { self.node(read.leaf) }.unchanged(read.version)
     }
 
     /// Puts the finger on a leaf that will be unlocked with this version.

@@ -3,7 +3,7 @@
 use std::ops::Bound;
 
 use crate::common::{Key, keys_of, new_index, scan_all, steps};
-use pantile_index::{Direction, Index, Insert, KeyForm};
+use pantile_index::{Batch, Direction, Index, Insert, KeyForm, Scan};
 
 fn make(words: usize, i: u64) -> Key {
     match words {
@@ -71,6 +71,31 @@ fn a_scan_forbids_older_inserts_in_its_range() {
         }
         assert_eq!(insert(&index, words, 1, 76), Insert::Inserted, "the key is far from the range");
         assert_eq!(insert(&index, words, 19_999, 76), Insert::Inserted);
+    }
+}
+
+/// Entries that come to a leaf or leave it show in what was read from it; marks, and other leaves, do not.
+#[test]
+fn a_batch_is_current_until_its_leaf_changes() {
+    for words in [1, 2, 3] {
+        let (index, mut batch) = (filled(words, (0..2000).map(|i| i * 10)), Batch::with_limit(4));
+        assert!(batch.is_current(&index), "nothing was read");
+        let lower = make(words, 5000);
+        let read = |batch: &mut Batch| {
+            let mut scan = Scan::new(Bound::Included(&lower), Bound::Unbounded, Direction::Forward);
+            assert!(scan.next_batch(&index, Some(7), batch) && batch.is_current(&index));
+        };
+        read(&mut batch);
+        assert_eq!(index.get(&make(words, 5001), Some(9)), None);
+        assert_eq!(insert(&index, words, 19_999, 10), Insert::Inserted);
+        assert!(batch.is_current(&index));
+        assert_eq!(insert(&index, words, 5001, 10), Insert::Inserted);
+        assert!(!batch.is_current(&index));
+        read(&mut batch);
+        assert!(index.remove(&make(words, 5001), 5001, || 11));
+        assert!(!batch.is_current(&index));
+        read(&mut batch);
+        assert!(!batch.is_current(&filled(words, 0..10)), "it is of another index");
     }
 }
 

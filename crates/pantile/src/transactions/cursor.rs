@@ -1,15 +1,17 @@
 //! Cursors: scans that let their transaction write meanwhile, and lock what they come to.
 
+use std::ops::Bound;
 use std::sync::Arc;
 
-use pantile_base::TupleId;
+use pantile_base::{Timestamp, TupleId};
 
+use crate::engine::anchor::{Anchor, Owner};
 use crate::engine::index::IndexInner;
 use crate::engine::table::{Index, Table, TableInner};
 use crate::transactions::hold::Held;
 use crate::transactions::moved::Moved;
 use crate::transactions::read::Seen;
-use crate::transactions::steps::{FIRST_BATCH, Steps, order_of};
+use crate::transactions::steps::{FIRST_BATCH, Steps, Words, check_index, order_of};
 use crate::transactions::transaction::Transaction;
 use crate::types::error::{Conflict, Error, Result};
 use crate::types::isolation::Isolation;
@@ -50,6 +52,8 @@ pub struct Cursor {
     table: Table,
     index: Option<Arc<IndexInner>>,
     steps: Steps,
+    /// Where its range begins.
+    near: Bound<Words>,
     /// The transaction and the statement that it is of.
     of: (TransactionId, u64),
     row: Option<TupleId>,
@@ -83,6 +87,7 @@ impl Transaction {
         Ok(Cursor {
             table: table.clone(),
             index: index.cloned(),
+            near: steps.near(),
             steps,
             of: self.statement_id(),
             row: None,
@@ -136,6 +141,7 @@ impl Cursor {
     /// ends.
     ///
     /// At read committed this is the newest committed row, which may be newer than the statement.
+    /// Rows that others move meanwhile are found where they are then, if that lies ahead of the cursor.
     /// With `skip_locked`, the cursor skips rows that others have locked.
     ///
     /// # Errors
@@ -164,11 +170,18 @@ impl Cursor {
     }
 
     fn find_and_hold(&mut self, txn: &mut Transaction, skip_locked: bool) -> Result<Option<(TupleId, Held)>> {
-        while let Some(tuple) = self.steps.advance(txn, &self.table.inner, self.index.as_deref()) {
-            if self.moved.as_ref().is_some_and(|moved| moved.is_met_again(tuple)) {
-                continue;
-            }
-            match self.hold(txn, tuple) {
+        let follows = self.follows(txn);
+        while let Some(tuple) = self.advance(txn, follows) {
+            let skips = self.steps.skips();
+            let is_met_again = self.moved.as_ref().is_some_and(|moved| moved.is_met_again(tuple));
+            match if is_met_again { Ok(None) } else { self.hold(txn, tuple) } {
+                Ok(None) if follows && !skips && !is_met_again && self.has_changed(txn, tuple) => {
+                    // Of one that is dropped, those who change rows now know nothing.
+                    check_index(&self.table.inner, self.index.as_deref())?;
+                    if self.steps.go_back(txn, &self.near) {
+                        continue;
+                    }
+                }
                 Ok(None) => {}
                 Err(Error::Conflict { conflict: Conflict::Locked, .. }) if skip_locked => {}
                 Ok(Some(held)) => {
@@ -180,8 +193,54 @@ impl Cursor {
                     return Err(error);
                 }
             }
+            if follows {
+                self.steps.pass();
+                if skips {
+                    // Rows that were left out are not met when it goes back.
+                    self.near = Bound::Excluded(self.steps.passed().clone());
+                }
+            }
         }
         Ok(None)
+    }
+
+    fn advance(&mut self, txn: &Transaction, follows: bool) -> Option<TupleId> {
+        let (table, index) = (&*self.table.inner, self.index.as_deref());
+        match follows {
+            true => self.steps.advance_live(txn, table, index, &self.near),
+            false => self.steps.advance(txn, table, index),
+        }
+    }
+
+    /// Whether it locks the newest rows, so that it has to follow the changes of others. At other levels those are
+    /// conflicts, but for a cursor that reads what was there before its transaction took a snapshot.
+    fn follows(&self, txn: &Transaction) -> bool {
+        txn.isolation == Isolation::ReadCommitted || txn.reads_wider && self.steps.at() < txn.ts
+    }
+
+    /// Whether the newest committed row of a tuple that another transaction has locked has another key than the entry. There
+    /// is nothing to wait for then: the entry only waits to be cleaned up.
+    fn leads_elsewhere(&self, txn: &Transaction, tuple: TupleId) -> bool {
+        let (table, index) = (&*self.table.inner, self.index.as_deref());
+        let _pin = txn.core.registry.pin(txn.slot);
+        let anchor = Anchor::load(table.anchor(tuple));
+        let is_of_another = matches!(anchor.owner(), Owner::Transaction(slot) if slot != txn.slot);
+        index.is_some()
+            && is_of_another
+            && !anchor.newest().is_none()
+            && txn.check_newest(anchor.newest(), tuple).is_ok()
+            && txn.verify_version(anchor.newest(), Timestamp::MAX).is_ok()
+            && matches!(txn.version_at(table, anchor.newest(), Timestamp::MAX).0,
+                Seen::Row(row) if !self.steps.leads_to(index, tuple, &row))
+    }
+
+    /// Whether a row that is not where its entry says has been changed since the entries around were read. Its new entry,
+    /// or that of the row that has taken its place, may then lie where the cursor has been.
+    fn has_changed(&self, txn: &Transaction, tuple: TupleId) -> bool {
+        let _pin = txn.core.registry.pin(txn.slot);
+        let anchor = Anchor::load(self.table.inner.anchor(tuple));
+        // A dead one had lost its row before the statement began.
+        !anchor.is_dead() && txn.begin_of(anchor.newest()) >= self.steps.seen()
     }
 
     /// Notes the rows that have been moved since it stands where it is. Those that it had come to, it would come
@@ -204,8 +263,10 @@ impl Cursor {
             }
             return Ok(None);
         }
-        let sees_newest = txn.isolation == Isolation::ReadCommitted;
-        if !sees_newest && self.steps.visit(txn, table, index, tuple)?.is_none() {
+        if !self.follows(txn) && self.steps.visit(txn, table, index, tuple)?.is_none() {
+            return Ok(None);
+        }
+        if self.follows(txn) && self.leads_elsewhere(txn, tuple) {
             return Ok(None);
         }
         let undo = txn.buffers.undo.len();
@@ -235,6 +296,7 @@ impl Cursor {
         }
         let goes_on = self.check(txn).is_ok() && self.steps.is_reverse() == reverse;
         self.steps.restart(txn, &self.table.inner, self.index.as_deref(), reverse)?;
+        self.near = Bound::Unbounded;
         if !goes_on {
             self.moved = txn.tell_moves(&self.table.inner, self.index.as_ref());
         }

@@ -375,7 +375,7 @@ impl Transaction {
                 Passage::Changing => hint::spin_loop(),
                 Passage::Held(holder, bound) => {
                     drop(pin);
-                    self.wait_for(table, holder, bound, || Anchor::load(cell) != anchor)?;
+                    self.wait_to_read(table, holder, bound, || Anchor::load(cell) != anchor)?;
                 }
             }
         }
@@ -404,7 +404,8 @@ impl Transaction {
             Owner::Transaction(slot) => {
                 let registry = &self.core.registry;
                 // A writer that finds this reader's mark moves behind it (I-21).
-                let passes = self.passes && registry.will_look_at_marks(slot);
+                let is_marked = at < Timestamp::MAX;
+                let passes = self.reads_pass && is_marked && registry.will_look_at_marks(slot);
                 // Both belong to the holder only if the anchor has not changed.
                 let bound = registry.pending(slot);
                 if Anchor::load(cell) != anchor {
@@ -418,6 +419,22 @@ impl Transaction {
         }
     }
 
+    /// Waits before a read. The conflict policy is about locks: it counts for those of transactions that do not end by
+    /// themselves soon.
+    fn wait_to_read(
+        &self,
+        table: &TableInner,
+        holder: Slot,
+        bound: Timestamp,
+        over: impl Fn() -> bool,
+    ) -> Result<()> {
+        // One that passes waits only for those that are committing, or prepared.
+        match self.reads_pass && !self.await_commit(table, holder, bound, &over)? {
+            true => Ok(()),
+            false => self.wait_for(table, holder, bound, over),
+        }
+    }
+
     /// Waits for another transaction: until `over`, or until the holder's slot has another
     /// transaction or another bound.
     pub(super) fn wait_for(
@@ -427,10 +444,6 @@ impl Transaction {
         bound: Timestamp,
         over: impl Fn() -> bool,
     ) -> Result<()> {
-        // One that passes waits only for those that are committing, or prepared.
-        if self.passes && !self.await_commit(table, holder, bound, &over)? {
-            return Ok(());
-        }
         match self.policy {
             ConflictPolicy::Wait(limit) => self.wait_within(table, holder, bound, limit, over),
             ConflictPolicy::Abort => Err(table.conflict(Conflict::Locked)),
@@ -449,7 +462,7 @@ impl Transaction {
         let registry = &self.core.registry;
         let is_prepared = || registry.is_prepared(holder);
         // It may have to do more before it commits, or be prepared first, and can be passed meanwhile.
-        let can_be_passed = || self.passes && registry.will_look_at_marks(holder);
+        let can_be_passed = || self.reads_pass && registry.will_look_at_marks(holder);
         let is_over = || over() || is_prepared() || can_be_passed();
         self.wait_within(table, holder, bound, Duration::MAX, is_over)?;
         Ok(is_prepared() && !over())

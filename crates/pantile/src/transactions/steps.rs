@@ -48,6 +48,11 @@ pub(super) struct Steps {
     skip: usize,
     left: usize,
     at: Timestamp,
+    /// Of what was committed up to this moment, it comes to the entries that lie in its way. At first, where it reads.
+    seen: Timestamp,
+    /// The entry that it has passed last, and the furthest one from which it has gone back, if it follows changes.
+    passed: Words,
+    went_back_at: Words,
     /// Where it is noted what has been read, if the transaction may have to read it again.
     note: Option<RangeNote>,
     /// The entry of the row from which it may be continued, and that of the row before.
@@ -104,6 +109,9 @@ impl Transaction {
             skip: 0,
             left: limit,
             at,
+            seen: at,
+            passed: Words::new(),
+            went_back_at: Words::new(),
             note: None,
             row_key: Words::new(),
             key_before: Words::new(),
@@ -111,7 +119,7 @@ impl Transaction {
     }
 }
 
-fn check_index(table: &TableInner, index: Option<&IndexInner>) -> Result<()> {
+pub(super) fn check_index(table: &TableInner, index: Option<&IndexInner>) -> Result<()> {
     match index.filter(|i| !i.is_ready()) {
         None => Ok(()),
         Some(dropped) => {
@@ -193,6 +201,17 @@ impl Steps {
         self.at
     }
 
+    /// Until when what was committed has its entries in the way.
+    pub fn seen(&self) -> Timestamp {
+        self.seen
+    }
+
+    /// Where the rest of its range begins.
+    pub fn near(&self) -> Bound<Words> {
+        let near = if self.is_reverse() { self.walk.upper() } else { self.walk.lower() };
+        near.map(Words::from_slice)
+    }
+
     /// The tuple of the next entry.
     #[inline]
     pub fn advance(
@@ -234,7 +253,7 @@ impl Steps {
     fn read_batch(&mut self, txn: &Transaction, table: &TableInner, index: Option<&IndexInner>) -> bool {
         let tree = tree_of(table, index);
         if !txn.notes_ranges || self.walk.is_finished() {
-            return self.walk.next_batch(tree, txn.gap_mark(self.at), &mut self.batch);
+            return self.walk.next_batch(tree, txn.gap_mark(self.seen), &mut self.batch);
         }
         let reads = &txn.buffers.reads;
         let note = reads.note_scan(self.note, table.id, number_of(index), &self.walk);
@@ -355,6 +374,73 @@ impl Steps {
         Ok(())
     }
 
+    /// The tuple of the next entry that is in the index now, and not when entries were copied last. `near` is where the
+    /// range begins.
+    pub fn advance_live(
+        &mut self,
+        txn: &Transaction,
+        table: &TableInner,
+        index: Option<&IndexInner>,
+        near: &Bound<Words>,
+    ) -> Option<TupleId> {
+        if !self.batch.is_current(tree_of(table, index)) {
+            self.walk_from(near);
+        }
+        self.advance(txn, table, index)
+    }
+
+    /// The entry that was come to last does not come again.
+    pub fn pass(&mut self) {
+        self.passed.clear();
+        self.passed.extend_from_slice(self.batch.key(self.next - 1));
+    }
+
+    /// The entry that was passed last.
+    pub fn passed(&self) -> &Words {
+        &self.passed
+    }
+
+    /// Goes back to the row that was kept last, or to where the range begins: what has been entered since may lie before
+    /// the entry that was come to last. Only once from each entry, and from none before it: a row that changes all the
+    /// time would keep the scan for ever. Returns whether it does.
+    #[cold]
+    pub fn go_back(&mut self, txn: &Transaction, near: &Bound<Words>) -> bool {
+        let entry = self.batch.key(self.next - 1);
+        if !self.went_back_at.is_empty() && !self.is_further(entry, &self.went_back_at) {
+            return false;
+        }
+        self.went_back_at.clear();
+        self.went_back_at.extend_from_slice(entry);
+        self.passed.clear();
+        self.seen = txn.core.registry.now();
+        self.walk_from(near);
+        true
+    }
+
+    /// Begins to read where the range does, behind the row that was kept last, and behind the entry that was passed last.
+    #[cold]
+    fn walk_from(&mut self, near: &Bound<Words>) {
+        let is_reverse = self.is_reverse();
+        let behind = |entry: &Words| match entry.is_empty() {
+            true => Bound::Unbounded,
+            false => Bound::Excluded(Words::from_slice(entry)),
+        };
+        let (kept, passed) = (behind(&self.row_key), behind(&self.passed));
+        let from = further(as_bound(near), as_bound(&kept), is_reverse);
+        let from = further(from, as_bound(&passed), is_reverse);
+        self.walk = match is_reverse {
+            true => Walk::new(self.walk.lower(), from, Direction::Backward),
+            false => Walk::new(from, self.walk.upper(), Direction::Forward),
+        };
+        self.next = self.batch.len();
+        // It may come to that at each entry.
+        self.batch.set_limit(LEAST_BATCH);
+    }
+
+    fn is_further(&self, entry: &[u64], than: &[u64]) -> bool {
+        if self.is_reverse() { entry < than } else { entry > than }
+    }
+
     /// The row of the entry that was come to last, if it is visible and has the
     /// entry's key.
     // Beside the look at the request to end, compilers take it for too long otherwise.
@@ -389,7 +475,20 @@ impl Steps {
     }
 }
 
-type Words = SmallVec<[u64; 8]>;
+pub(super) type Words = SmallVec<[u64; 8]>;
+
+/// The one of two bounds that a walk comes to later.
+fn further<'b>(a: Bound<&'b [u64]>, b: Bound<&'b [u64]>, is_reverse: bool) -> Bound<&'b [u64]> {
+    let (Bound::Included(first) | Bound::Excluded(first)) = a else { return b };
+    let (Bound::Included(second) | Bound::Excluded(second)) = b else { return a };
+    let order = if is_reverse { second.cmp(first) } else { first.cmp(second) };
+    match order {
+        Ordering::Less => b,
+        Ordering::Greater => a,
+        Ordering::Equal if matches!(a, Bound::Excluded(_)) => a,
+        Ordering::Equal => b,
+    }
+}
 
 fn as_bound(bound: &Bound<Words>) -> Bound<&[u64]> {
     match bound {

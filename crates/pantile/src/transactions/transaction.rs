@@ -115,8 +115,9 @@ pub struct Transaction {
     /// under a protocol of the laboratory.
     pub(super) is_careful: bool,
     pub(super) under: Option<Box<UnderProtocol>>,
-    /// It only reads, and goes past writers that will move behind it, or past all.
-    pub(super) passes: bool,
+    /// Its reads go past writers that will move behind it, or past all. It only reads, or it is not serializable: what it
+    /// writes is validated when it locks that.
+    pub(super) reads_pass: bool,
     /// While several rows are added in one call: the new ones, whose keys are yet to be entered into
     /// the secondary indexes.
     pub(super) gathered: Option<SmallVec<[u32; SIDE_BY_SIDE]>>,
@@ -239,7 +240,7 @@ impl Transaction {
             marks_gaps,
             is_careful,
             under,
-            passes,
+            reads_pass: passes || may_move && isolation != Isolation::Serializable,
             gathered: None,
             must_move: Cell::new(false),
             is_known: Cell::new(false),

@@ -412,6 +412,217 @@ fn newest_rows_are_locked_at_read_committed() {
     assert_eq!(conflict(locked(&mut cursor, &mut txn)), Conflict::ChangedSinceSnapshot);
 }
 
+/// What others move along the range of a cursor that locks, it comes to once, also where it has read the entries already.
+#[test]
+fn rows_that_are_moved_ahead_are_locked_at_read_committed() {
+    for reverse in [false, true] {
+        let goods = Goods::new(in_memory(), 0);
+        let row = |id: u64, kind: u32| [id.into(), kind.into(), Value::Null];
+        let add = |id, kind| goods.db.run(|other| other.insert(&goods.table, &row(id, kind))).expect("added");
+        (0..20).for_each(|id| add(id, id as u32 * 10));
+        let mut txn = goods.begin(Isolation::ReadCommitted);
+        txn.begin_statement();
+        let range = if reverse { Range::all().reverse() } else { Range::all() };
+        let mut cursor = txn.index_cursor(&goods.by_kind, range).expect("a cursor");
+        let mut come_to: Vec<_> =
+            (0..2).map(|_| locked(&mut cursor, &mut txn).expect("a row").expect("one")).collect();
+        let change = |id: u64, kind: u32| {
+            let changed = goods.db.run(|other| other.update(&goods.table, &[id.into()], &[(1, kind.into())]));
+            assert!(changed.expect("changed"));
+        };
+        // One is moved on in what has been read already, one back there, one out of it, one behind the cursor, and one
+        // takes another's place.
+        let (on, back, far, behind, gone): (u64, u64, u64, u64, u64) =
+            if reverse { (17, 13, 15, 16, 14) } else { (2, 6, 4, 3, 5) };
+        change(on, if reverse { 135 } else { 55 });
+        change(back, if reverse { 175 } else { 15 });
+        change(far, if reverse { 5 } else { 185 });
+        change(behind, if reverse { 1000 } else { 0 });
+        let replaced = goods.db.run(|other| {
+            other.delete(&goods.table, &[gone.into()])?;
+            other.insert(&goods.table, &row(100, gone as u32 * 10))
+        });
+        replaced.expect("replaced");
+        while let Some(id) = locked(&mut cursor, &mut txn).expect("a row or the end") {
+            come_to.push(id);
+            // One that is moved just before the cursor comes to it.
+            match (id, reverse) {
+                (16, false) => change(17, 174),
+                (3, true) => change(2, 14),
+                _ => {}
+            }
+        }
+        let mut expected: Vec<u64> = match reverse {
+            false => vec![0, 1, 6, 100, 2, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 4, 19],
+            true => vec![19, 18, 13, 100, 17, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 15, 0],
+        };
+        assert_eq!(come_to, expected, "reverse: {reverse}");
+        txn.commit().expect("committed");
+        // The next statement comes to the one that was moved out of its way, too.
+        let mut txn = goods.begin(Isolation::ReadCommitted);
+        let mut cursor = txn.index_cursor(&goods.by_kind, Range::all()).expect("a cursor");
+        let mut all: Vec<_> = std::iter::from_fn(|| locked(&mut cursor, &mut txn).expect("a row")).collect();
+        all.sort_unstable();
+        expected.push(behind);
+        expected.sort_unstable();
+        assert_eq!(all, expected);
+    }
+}
+
+/// Others move rows on along the index, or put others in their place. A statement comes to each row once all the same.
+#[test]
+fn all_rows_are_locked_once_whoever_moves_them() {
+    const ROWS: u64 = 60;
+    let goods = &Goods::new(in_memory(), 0);
+    let row = |id: u64, kind: u64| [id.into(), (kind as u32).into(), Value::Null];
+    let added = goods.db.run(|txn| (0..ROWS).try_for_each(|id| txn.insert(&goods.table, &row(id, id))));
+    added.expect("added");
+    for seed in seeds(1, 1) {
+        let _note = SeedNote(seed);
+        let is_over = &AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for mover in 0..2 {
+                scope.spawn(move || {
+                    let mut random = Random::new(seed, mover);
+                    while !is_over.load(Ordering::Relaxed) {
+                        // Each has rows of its own.
+                        let which = random.below(ROWS / 2) * 2 + mover;
+                        let moved = goods.db.run(|txn| {
+                            let mut cursor = txn.cursor(&goods.table, Range::all())?;
+                            let mut found = None;
+                            while let Some(row) = cursor.next(txn)? {
+                                let (id, kind): (u64, u64) = (row.get(0)?, row.get(1)?);
+                                found = found.or((id % ROWS == which).then_some((id, kind)));
+                            }
+                            let (id, kind) = found.expect("the row");
+                            let next = kind + 1 + random.below(20);
+                            if random.below(2) == 0 {
+                                return txn.update(&goods.table, &[id.into()], &[(1, (next as u32).into())]);
+                            }
+                            txn.delete(&goods.table, &[id.into()])?;
+                            txn.insert(&goods.table, &row(id + ROWS, next)).map(|()| true)
+                        });
+                        assert!(moved.expect("moved"));
+                    }
+                });
+            }
+            for _ in 0..100 {
+                let met =
+                    goods.db.run_with(TransactionOptions::new().isolation(Isolation::ReadCommitted), |txn| {
+                        txn.begin_statement();
+                        let mut cursor = txn.index_cursor(&goods.by_kind, Range::all())?;
+                        let mut met = BTreeMap::new();
+                        while let Some(row) = cursor.next_for_update(txn, false)? {
+                            let id: u64 = row.get(0)?;
+                            *met.entry(id % ROWS).or_insert(0) += 1;
+                        }
+                        Ok::<_, Error>(met)
+                    });
+                let is_right = |met: &BTreeMap<u64, u64>| {
+                    met.len() as u64 == ROWS && met.values().all(|times| *times == 1)
+                };
+                if !met.as_ref().is_ok_and(is_right) {
+                    // Otherwise the others would be waited for.
+                    is_over.store(true, Ordering::Relaxed);
+                    panic!("{met:?}");
+                }
+            }
+            is_over.store(true, Ordering::Relaxed);
+        });
+    }
+}
+
+/// The row that has taken over a unique key from another one is come to, whichever tuple it is.
+#[test]
+fn who_takes_over_a_unique_key_is_locked_at_read_committed() {
+    let db = in_memory();
+    let def = TableDef::new("t").column("id", Type::U64).column("u", Type::U64).primary_key(["id"]);
+    let table = db.create_table(def.index(IndexDef::unique("u", ["u"]))).expect("a table");
+    let by_u = table.index("u").expect("an index");
+    let add = |id: u64, u: u64| db.run(|txn| txn.insert(&table, &[id.into(), u.into()])).expect("added");
+    let remove = |id: u64| assert!(db.run(|txn| txn.delete(&table, &[id.into()])).expect("removed"));
+    // Their places are taken again.
+    (100..110).for_each(|id| add(id, id));
+    (100..110).for_each(remove);
+    add(1, 4);
+    add(2, 5);
+    db.upkeep();
+    for turn in 0..20 {
+        let mut txn = db
+            .begin_with(TransactionOptions::new().isolation(Isolation::ReadCommitted))
+            .expect("a transaction");
+        let mut cursor = txn.index_cursor(&by_u, Range::all()).expect("a cursor");
+        assert_eq!(locked(&mut cursor, &mut txn).expect("a row"), Some(1));
+        remove(2 + turn);
+        add(3 + turn, 5);
+        assert_eq!(locked(&mut cursor, &mut txn).expect("a row"), Some(3 + turn));
+        assert_eq!(locked(&mut cursor, &mut txn).expect("the end"), None);
+        txn.rollback();
+        db.upkeep();
+    }
+}
+
+/// A cursor that its transaction has made before it took a snapshot goes on to follow what others have changed by then.
+#[test]
+fn rows_are_locked_across_a_late_snapshot() {
+    let goods = Goods::new(in_memory(), 0);
+    let added = goods.db.run(|txn| {
+        (0..5u64)
+            .try_for_each(|id| txn.insert(&goods.table, &[id.into(), (id as u32 * 10).into(), Value::Null]))
+    });
+    added.expect("added");
+    let mut txn = goods.begin(Isolation::ReadCommitted);
+    txn.begin_statement();
+    let mut cursor = txn.index_cursor(&goods.by_kind, Range::all()).expect("a cursor");
+    assert_eq!(locked(&mut cursor, &mut txn).expect("a row"), Some(0));
+    let change = |id: u64, kind: u32| {
+        goods.db.run(|other| other.update(&goods.table, &[id.into()], &[(1, kind.into())])).expect("changed")
+    };
+    assert!(change(2, 35));
+    txn.take_snapshot();
+    let mut rest = || locked(&mut cursor, &mut txn);
+    assert_eq!([1, 3, 2].map(Some), [(); 3].map(|()| rest().expect("a row")));
+    assert!(change(4, 45));
+    assert_eq!(conflict(rest()), Conflict::ChangedSinceSnapshot);
+}
+
+/// A value out of line that is newer than the statement belongs to a row that the transaction has changed.
+#[test]
+fn new_values_out_of_line_are_read_across_a_late_snapshot() {
+    let db = in_memory();
+    let def = TableDef::new("t").column("id", Type::U64).column("n", Type::U64);
+    let table =
+        db.create_table(def.column("data", Type::Bytes(1 << 20)).primary_key(["id"])).expect("a table");
+    let (old, new) = (vec![1; 100_000], vec![2; 100_000]);
+    db.run(|txn| txn.insert(&table, &[1u64.into(), 0u64.into(), Value::Bytes(&old)])).expect("added");
+    let mut txn =
+        db.begin_with(TransactionOptions::new().isolation(Isolation::ReadCommitted)).expect("a transaction");
+    txn.begin_statement();
+    let mut cursor = txn.cursor(&table, Range::all()).expect("a cursor");
+    let changed = db.run(|other| other.update(&table, &[1u64.into()], &[("data", Value::Bytes(&new))]));
+    assert!(changed.expect("changed"));
+    assert!(txn.update(&table, &[1u64.into()], &[("n", 1u64.into())]).expect("changed"));
+    txn.take_snapshot();
+    let row = cursor.next(&txn).expect("a row").expect("one");
+    assert_eq!((row.get::<u64>(1).expect("a number"), row.get::<Vec<u8>>(2).expect("data")), (1, new));
+}
+
+/// Those who change rows after an index was dropped do not maintain it, so nobody can lock the newest rows by it.
+#[test]
+fn a_dropped_index_leads_to_no_newest_rows() {
+    let goods = Goods::new(in_memory(), 10);
+    let mut txn = goods.begin(Isolation::ReadCommitted);
+    txn.begin_statement();
+    let mut cursor = txn.index_cursor(&goods.by_kind, Range::all()).expect("a cursor");
+    let first = locked(&mut cursor, &mut txn).expect("a row").expect("one");
+    goods.db.drop_index(&goods.table, "by_kind").expect("dropped");
+    let moved = (0..10).find(|id| *id != first && kind_of(*id) == 1).expect("a row");
+    let changed = goods.db.run(|other| other.update(&goods.table, &[moved.into()], &[(1, 7u32.into())]));
+    assert!(changed.expect("changed"));
+    let rest: Result<Vec<_>> = std::iter::from_fn(|| locked(&mut cursor, &mut txn).transpose()).collect();
+    assert!(matches!(rest, Err(Error::UnknownIndex { .. })), "{rest:?}");
+}
+
 #[test]
 fn statements_and_late_snapshots() {
     let goods = Goods::new(in_memory(), 3);
