@@ -523,8 +523,9 @@ pub extern "C" fn pantile_find_row(
         let Some((at, row)) = txn.open()?.find_row(&table.table, &values(key, key_len)?)? else {
             return Ok(PANTILE_NOT_FOUND);
         };
+        place.load(&row, &table.columns)?;
         id.set(at.get());
-        place.load(&row, &table.columns).map(|()| PANTILE_OK)
+        Ok(PANTILE_OK)
     })
 }
 

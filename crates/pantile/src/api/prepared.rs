@@ -307,6 +307,8 @@ impl Database {
     /// Sees that it is not repeated by a later opening, which could undo what others will have done to its rows.
     fn note_broken(&self, table: &Table, name: &[u8], error: &Error) -> Result<()> {
         let mut txn = self.begin_again()?;
+        // A medium that is full must not keep the database from being opened.
+        txn.frees = true;
         txn.mark_broken(table, name, &why(error))?;
         txn.commit().map(drop)
     }
