@@ -368,6 +368,20 @@ impl Transaction {
     }
 }
 
+impl Drop for Transaction {
+    /// What the program has forgotten is rolled back, which may take long. Other threads go on meanwhile.
+    fn drop(&mut self) {
+        // A reader of its rows may still have it, and a forked process leaves it to its parent.
+        let Some(shared) = Arc::get_mut(&mut self.shared) else { return };
+        if shared.process != std::process::id() {
+            return;
+        }
+        if let Some(txn) = shared.running.get_mut().ok().and_then(Option::take) {
+            Python::attach(|py| py.detach(|| drop(txn)));
+        }
+    }
+}
+
 impl Shared {
     /// Runs a call of the engine on a thread that may not know Python, or may hold its lock.
     pub fn read<T>(&self, call: impl FnOnce(&pantile::Transaction) -> Result<T>) -> Result<T, Refusal> {
