@@ -246,10 +246,33 @@ int ha_pantile::extra(ha_extra_function what)
   }
 }
 
+/* Whether a statement also locks what it only reads, as it does with InnoDB: it changes the newest rows, and what it writes
+ * there must not be made of older ones. So it is with reads of triggers and functions of a statement that writes, but for
+ * those by SELECT. Serializable transactions need no locks for that. */
+static bool locks_what_it_reads(THD *thd, const Session *session)
+{
+  const int isolation= thd_tx_isolation(thd);
+  if (isolation == ISO_SERIALIZABLE)
+    return false;
+  switch (thd_sql_command(thd))
+  {
+  case SQLCOM_UPDATE:
+    return isolation > ISO_READ_COMMITTED;
+  case SQLCOM_UPDATE_MULTI: case SQLCOM_DELETE: case SQLCOM_DELETE_MULTI:
+    return true;
+  case SQLCOM_SELECT: case SQLCOM_INSERT_SELECT: case SQLCOM_REPLACE_SELECT: case SQLCOM_CREATE_TABLE:
+    return false;
+  default:
+    return thd->in_sub_stmt && session->writes_rows;
+  }
+}
+
 int ha_pantile::enter(THD *thd, thr_lock_type type)
 {
   const bool writes= type >= TL_FIRST_WRITE;
-  locks_rows= writes || type == TL_READ_WITH_SHARED_LOCKS || type == TL_READ_SKIP_LOCKED;
+  Session *session= Session::of(thd);
+  locks_rows= writes || type == TL_READ_WITH_SHARED_LOCKS || type == TL_READ_SKIP_LOCKED ||
+              locks_what_it_reads(thd, session);
   if (is_sequence())
     return own ? 0 : begin_own();
   skips_locked= type == TL_READ_SKIP_LOCKED || type == TL_WRITE_SKIP_LOCKED;
@@ -257,8 +280,9 @@ int ha_pantile::enter(THD *thd, thr_lock_type type)
    * are none, so it has to log rows. */
   if (type == TL_READ_NO_INSERT)
     thd->lex->set_stmt_unsafe(LEX::BINLOG_STMT_UNSAFE_MULTIPLE_ENGINES_AND_SELF_LOGGING_ENGINE);
-  Session *session= Session::of(thd);
   const int failed= session->enter(thd, locks_rows, !locks_rows);
+  if (writes && !thd->in_sub_stmt)
+    session->writes_rows= true;
   txn= session->transaction();
   txn_number= session->number();
   if (failed)

@@ -277,6 +277,7 @@ int Session::enter(THD *thd, bool writes, bool consistent_read)
   if (!in_statement)
   {
     in_statement= true;
+    writes_rows= false;
     lock_wait= lock_wait_of(thd);
     pantile_set_lock_wait(txn, lock_wait);
     if (!only_reads)
@@ -460,10 +461,10 @@ int Session::rollback(THD *thd, bool all)
     if (is_prepared() || (txn && !only_reads))
       statistic_increment(pantile_counters.rollbacks, &LOCK_status);
     const bool was_prepared= is_prepared();
-    const std::string by_client= waiting;
+    const std::string name= was_prepared && waiting.empty() ? name_of_transaction(thd) : waiting;
     int code= end(false);
-    if (code != PANTILE_OK && !by_client.empty())
-      code= decide_later(thd, by_client, false, code);
+    if (code != PANTILE_OK && !name.empty())
+      code= decide_later(thd, name, false, code);
     leave();
     if (was_prepared && code != PANTILE_OK)
     {

@@ -114,6 +114,7 @@ static int find_next_row(const pantile_table *table, uint64_t *next)
 {
   pantile_txn_options options= {};
   options.isolation= PANTILE_READ_COMMITTED;
+  options.read_only= true;
   pantile_txn *txn;
   pantile_cursor *cursor;
   pantile_range last= {};

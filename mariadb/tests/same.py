@@ -770,6 +770,77 @@ SCENARIOS = {
         b& REPLACE INTO t VALUES (5,7,5)
         a COMMIT
         b SELECT * FROM t ORDER BY id""",
+    "what a statement writes is made of the newest rows of all its tables": """
+        a CREATE TABLE item (id INT PRIMARY KEY, price INT) ENGINE={e}
+        a CREATE TABLE acc (id INT PRIMARY KEY, total INT) ENGINE={e}
+        a INSERT INTO item VALUES (1,10), (2,7)
+        a INSERT INTO acc VALUES (1,10), (2,7)
+        a BEGIN
+        a UPDATE item SET price = 20 WHERE id = 1
+        a UPDATE acc SET total = 20 WHERE id = 1
+        b& UPDATE acc STRAIGHT_JOIN item ON item.id = acc.id SET acc.total = item.price
+        a COMMIT
+        b SELECT * FROM acc ORDER BY id
+        a BEGIN
+        a UPDATE item SET price = 30 WHERE id = 1
+        b& UPDATE acc SET total = (SELECT price FROM item WHERE item.id = acc.id)
+        a COMMIT
+        b SELECT * FROM acc ORDER BY id
+        a BEGIN
+        a UPDATE item SET price = 31 WHERE id = 1
+        b& DELETE FROM acc WHERE total <> (SELECT price FROM item WHERE item.id = acc.id)
+        a COMMIT
+        b SELECT * FROM acc ORDER BY id""",
+    "numbers that a trigger gives": """
+        a CREATE TABLE counter (id INT PRIMARY KEY, n INT) ENGINE={e}
+        a INSERT INTO counter VALUES (1,5)
+        a CREATE TABLE inv (id INT PRIMARY KEY, no INT) ENGINE={e}
+        a CREATE TRIGGER tr BEFORE INSERT ON inv FOR EACH ROW BEGIN SET NEW.no = (SELECT n FROM counter WHERE id = 1); UPDATE counter SET n = n + 1 WHERE id = 1; END
+        a BEGIN
+        a INSERT INTO inv (id) VALUES (1)
+        b& INSERT INTO inv (id) VALUES (2)
+        a COMMIT
+        b SELECT * FROM inv ORDER BY id
+        b SELECT * FROM counter""",
+    "rows of keys that have changed are not waited for": """
+        a CREATE TABLE jobs (id INT PRIMARY KEY, st VARCHAR(9), n INT, KEY st (st)) ENGINE={e}
+        a INSERT INTO jobs VALUES (1,'new',0), (2,'new',0)
+        a UPDATE jobs SET st = 'run' WHERE id = 1
+        a BEGIN
+        a UPDATE jobs SET n = 1 WHERE id = 1
+        b SELECT id FROM jobs FORCE INDEX (st) WHERE st = 'new' FOR UPDATE NOWAIT
+        a COMMIT""",
+    "a serializable writer holds up no consistent read": """
+        a CREATE TABLE t (id INT PRIMARY KEY, n INT) ENGINE={e}
+        a INSERT INTO t VALUES (1,0), (2,0)
+        a SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE
+        a BEGIN
+        a UPDATE t SET n = 1 WHERE id = 1
+        b BEGIN
+        b SELECT * FROM t ORDER BY id
+        b UPDATE t SET n = 5 WHERE id = 2
+        a COMMIT
+        b SELECT * FROM t ORDER BY id
+        b COMMIT
+        b SELECT * FROM t ORDER BY id""",
+    "rows that move ahead of a statement that waits": """
+        a CREATE TABLE t (id INT PRIMARY KEY, k INT, v INT, KEY k (k)) ENGINE={e}
+        a INSERT INTO t VALUES (1,10,0), (2,20,0), (3,90,0), (4,30,0)
+        a BEGIN
+        a UPDATE t SET v = 5 WHERE id = 1
+        b& UPDATE t FORCE INDEX (k) SET v = v + 1 WHERE k BETWEEN 1 AND 100
+        a UPDATE t SET k = 50 WHERE id = 2
+        a UPDATE t SET id = 9 WHERE id = 4
+        a COMMIT
+        b SELECT * FROM t ORDER BY id
+        b SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED
+        a BEGIN
+        a UPDATE t SET v = 5 WHERE id = 3
+        b& DELETE FROM t WHERE k BETWEEN 1 AND 100 ORDER BY k DESC
+        a UPDATE t SET k = 5 WHERE id = 2
+        a UPDATE t SET k = 20 WHERE id = 9
+        a COMMIT
+        b SELECT * FROM t ORDER BY id""",
 }
 
 
