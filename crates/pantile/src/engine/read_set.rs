@@ -222,6 +222,15 @@ impl ReadSet {
         }
     }
 
+    /// Takes each range for the whole of its index. So there are as many as indexes, and what has been read is read.
+    #[cold]
+    pub fn widen(&self) {
+        for range in self.ranges.borrow_mut().iter_mut() {
+            (range.lower, range.upper) = (Unbounded, Unbounded);
+        }
+        self.unite();
+    }
+
     /// Returns where it is.
     fn note_range(&self, range: RangeRead) -> usize {
         if !self.has_room_for_range() && self.compact(Full::Ranges) {

@@ -162,6 +162,32 @@ fn what_is_read_again_and_again_is_kept_once() {
     assert!(reads.bytes() <= bytes && reads.count_growth() <= 0);
 }
 
+/// Of two indexes, with keys that lie in the list and others. A scan that goes on finds its note moved.
+#[test]
+fn widened_ranges_are_one_for_each_index_and_have_all_that_was_read() {
+    let mut reads = ReadSet::default();
+    let mut scan = Cursor::new(Included(&[1]), Unbounded, Direction::Forward);
+    let note = reads.note_scan(None, TABLE, 2, &scan);
+    for n in 0..1000u64 {
+        reads.note_absent(TABLE, &[n]);
+        reads.note_free(&StaleEntry { table: TABLE, index: 1, tuple: TupleId(n), key: vec![n; 50].into() });
+    }
+    reads.widen();
+    let of = |index| RangeRead { table: TABLE, index, lower: Unbounded, upper: Unbounded };
+    let wide = [of(PRIMARY), of(1), of(2)];
+    assert_eq!(*reads.ranges(), wide);
+    assert!(reads.key_bytes.get() == 0 && reads.has_room_for_range());
+    let arena = Arc::new(NodeArena::new());
+    let [tree, _] = trees(&arena);
+    let again = reads.note_scan(Some(note), TABLE, 2, &scan);
+    scan.next_batch(&tree, None, &mut Batch::new());
+    reads.note_progress(again, &scan);
+    reads.note_absent(TABLE, &[7]);
+    assert_eq!(*reads.ranges(), wide);
+    reads.clear();
+    assert!(reads.is_empty());
+}
+
 /// Different keys that do not lie in the list.
 #[test]
 fn long_keys_are_counted() {

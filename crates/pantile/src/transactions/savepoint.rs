@@ -6,6 +6,7 @@ use pantile_base::control::{Control, is_removed};
 use crate::engine::anchor::Anchor;
 use crate::engine::buffers::{Buffers, Undo};
 use crate::engine::pieces::is_hidden;
+use crate::engine::read_set::Full;
 use crate::engine::stale::StaleEntry;
 use crate::engine::table::TableInner;
 use crate::engine::writes::Write;
@@ -112,7 +113,7 @@ impl Transaction {
         self.told.tell(&entry);
         // That nobody else has the number of a value tells nothing.
         if self.notes_ranges && !is_hidden(entry.table) {
-            self.buffers.reads.note_free(&entry);
+            self.note_taken_back(&entry);
         }
         if self.under.is_some() && !is_hidden(entry.table) {
             self.keep_keys_as_read(entry.table, entry.index);
@@ -131,6 +132,16 @@ impl Transaction {
                 self.core.stale.push(self.slot, self.core.registry.now(), entry);
             }
         }
+    }
+
+    /// Notes what an entry that is taken back has told. There may be millions, and nothing can fail here. So
+    /// if memory is short, the notes say less exactly what has been read.
+    fn note_taken_back(&self, entry: &StaleEntry) {
+        let reads = &self.buffers.reads;
+        if !reads.has_room_for_range() && self.make_room_for_reads(Full::Ranges).is_err() {
+            reads.widen();
+        }
+        reads.note_free(entry);
     }
 
     /// The transaction leaves a tuple with an entry and without a version of its key.

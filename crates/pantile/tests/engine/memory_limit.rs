@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use pantile::{
-    ConflictPolicy, Database, Error, IndexDef, Medium, Options, Range, Table, TableDef, Transaction,
-    TransactionOptions, Type, Value,
+    Conflict, ConflictPolicy, Database, Error, IndexDef, Medium, Options, Range, Table, TableDef,
+    Transaction, TransactionOptions, Type, Value,
 };
 use pantile_testkit::{await_that, exact_memory, fails};
 
@@ -179,6 +179,37 @@ fn a_large_transaction_ends_before_its_buffers_outgrow_the_limit() {
     let txn = db.begin_read().expect("begin");
     assert!(txn.get(&table, &[(rows - 1).into()]).expect("get").is_some());
     assert!(txn.get(&table, &[rows.into()]).expect("get").is_none());
+}
+
+/// What it gives up has told that nobody else had the keys. The notes of that have their limit, and still keep
+/// the transaction from moving behind one that takes such a key.
+#[test]
+fn a_load_that_is_taken_back_to_a_savepoint_leaves_few_notes() {
+    let medium = exact_memory();
+    let db = options(&medium, LIMIT).open("unused").expect("open");
+    let table = table(&db);
+    for name in ["a", "b", "c", "d"] {
+        db.create_index(&table, IndexDef::new(name, ["id"])).expect("create");
+    }
+    insert(&db, &table, 0..1).expect("insert");
+    let mut txn = db.begin().expect("begin");
+    assert!(txn.update(&table, &[0u64.into()], &[(1, Value::Bytes(b"y"))]).expect("update"));
+    let savepoint = txn.savepoint();
+    let mut put = |id: u64| txn.insert(&table, &[id.into(), Value::Bytes(b"x")]);
+    let (rows, error) = (1..).find_map(|id| put(id).err().map(|error| (id, error))).expect("an error");
+    assert!(rows > 2_000 && matches!(error, Error::MemoryFull(_)), "{rows} rows: {error}");
+    let before = db.stats().buffer_bytes;
+    txn.rollback_to(savepoint).expect("known");
+    let after = db.stats().buffer_bytes;
+    assert!(after < before / 2, "{before} bytes, then {after}");
+    // The reader comes before the update, which it does not see. So the update moves behind it, where a key that
+    // was found free is taken.
+    let reader = db.begin_read().expect("begin");
+    assert!(reader.get(&table, &[0u64.into()]).expect("get").is_some());
+    insert(&db, &table, 5..6).expect("there is memory for a row");
+    let outcome = txn.commit();
+    let changed = matches!(&outcome, Err(Error::Conflict { conflict: Conflict::ReadChanged, .. }));
+    assert!(changed, "{outcome:?}");
 }
 
 #[test]
