@@ -18,6 +18,7 @@ use crate::types::error::{Error, Result};
 use crate::types::index_progress::IndexProgress;
 use crate::types::isolation::Isolation;
 use crate::types::layouts::{Layouts, check_added};
+use crate::types::range::Range;
 use crate::types::schema::{IndexDef, TableDef};
 use crate::types::table_change::TableChange;
 use crate::types::transaction_error::TransactionError;
@@ -199,7 +200,9 @@ impl Database {
     /// Changes the columns of a table, its name or those of its indexes, and returns a handle of the changed table.
     ///
     /// The table may have rows and be in use. The call takes a moment, however many rows there are:
-    /// rows keep their bytes, and are decoded by the layout under which they were written.
+    /// rows keep their bytes, and are decoded by the layout under which they were written. Only if
+    /// values of the longest allowed length would not fit a row, as with 44 columns
+    /// of `Bytes(1536)`, does it read the rows that there are.
     ///
     /// Older handles stay usable. They know the columns that the table had when they were made,
     /// with the numbers and names of that time. Rows that are written through them get the defaults
@@ -217,7 +220,8 @@ impl Database {
     /// is in an index, if a new column neither takes NULL nor has a default, or after 255 changes
     /// of the table's layout; [`Error::UnknownColumn`], [`Error::UnknownIndex`];
     /// [`Error::TableExists`], [`Error::IndexExists`];
-    /// [`Error::WrongType`] and similar if a default does not fit its column;
+    /// [`Error::WrongType`] and similar if a default does not fit its column; [`Error::RowTooLarge`] if
+    /// a row that was there when the call began would be too large with its new columns;
     /// [`Error::PreparedChanges`]; errors of the commit. If the call fails, nothing has changed.
     /// After [`Error::MediumFailed`], the next opening shows whether it has.
     pub fn alter_table(&self, table: &Table, change: &TableChange) -> Result<Table> {
@@ -248,6 +252,9 @@ impl Database {
         let stored = catalog::encode(&definition)?;
         let has_pieces = inner.layouts().can_move_out;
         let layouts = Layouts::new(definition, inner.id)?;
+        if !frees && layouts.may_be_too_large() {
+            self.check_lengths(table, &layouts)?;
+        }
         let pieces = match has_pieces {
             true => None,
             false => core.tables.make_pieces(inner.id, &layouts.definition)?,
@@ -261,6 +268,13 @@ impl Database {
         pieces.into_iter().for_each(|pieces| core.tables.add(pieces));
         inner.change_layouts(layouts.made_at(at));
         Ok(core.tables.renamed(&old, inner, || core.registry.after_all()))
+    }
+
+    /// Fails if a row would be too large in the latest of these layouts: it could be read, but neither changed nor
+    /// copied into another table.
+    fn check_lengths(&self, table: &Table, layouts: &Layouts) -> Result<()> {
+        let txn = self.begin_read()?;
+        txn.scan(table, Range::all())?.try_for_each(|row| layouts.check_length(&row?.encoded))
     }
 
     /// Creates a secondary index of a table, which may have rows and be in use.

@@ -9,6 +9,7 @@ use crate::types::columns::Columns;
 use crate::types::error::{Error, Result};
 use crate::types::fit::check;
 use crate::types::layout::{ALWAYS_NULL, Column, ColumnLocation, Schema};
+use crate::types::schema::Type;
 use crate::types::stored_value::{decode, put_fixed, put_plain, variable_bytes, word};
 use crate::types::value::Value;
 
@@ -144,6 +145,22 @@ fn encode_stored<'a>(
         }
     }
     Ok(())
+}
+
+/// Most bytes that a row of the layout can take when all has moved out of line that can.
+pub(crate) fn longest(schema: &Schema) -> usize {
+    let variable = schema.columns.iter().filter(|column| column.is_variable());
+    let most = |column: &Column| match column.ty {
+        _ if column.can_move_out() => OUT_OF_LINE_BYTES,
+        Type::Bytes(max) | Type::String(max) => max as usize,
+        _ => 0,
+    };
+    schema.heap_at + variable.map(most).sum::<usize>()
+}
+
+/// Fails if a row would be too large in another layout.
+pub(crate) fn check_length(row: &Encoded<'_>, to: &Schema) -> Result<()> {
+    choose_out_of_line(to, |id| row.stored(id)).map(drop)
 }
 
 /// The columns whose values must leave the row for it to fit.

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use pantile_base::{TableId, Timestamp};
 
 use crate::types::columns::Columns;
+use crate::types::encoding::{self, Encoded};
 use crate::types::error::Result;
 use crate::types::fit::check;
 use crate::types::history::{Definition, check_type};
@@ -64,6 +65,17 @@ impl Layouts {
         self.since = since;
         Arc::get_mut(&mut self.columns).expect("no handle has them yet").since = since;
         self
+    }
+
+    /// Whether a row that one of the older layouts allows may be too large in the latest one.
+    pub fn may_be_too_large(&self) -> bool {
+        encoding::longest(&self.latest) > encoding::MAX_ROW
+    }
+
+    /// Fails if a row that has been written in one of these layouts would be too large in the latest one.
+    pub fn check_length(&self, row: &Encoded<'_>) -> Result<()> {
+        let row = Encoded { schema: self.get(row.schema.layout), bytes: row.bytes };
+        encoding::check_length(&row, &self.latest)
     }
 
     /// The layout with this number, which a content names.

@@ -8,7 +8,7 @@ use pantile::{
     ColumnDef, Cursor, Database, Decimal, Durability, Error, Index, IndexDef, Isolation, OwnedValue, Range,
     Row, Table, TableChange, TableDef, Transaction, TransactionOptions, Type, Value,
 };
-use pantile_testkit::{Bed, Home, Patience, Random, SaysDone, SeedNote, seeds};
+use pantile_testkit::{Bed, Home, Patience, Random, SaysDone, SeedNote, fails, seeds};
 
 use crate::support::{LEVELS, in_memory};
 
@@ -304,6 +304,37 @@ fn full_rows_take_new_columns() {
     let row = txn.get(&table, &[1u64.into()]).expect("a read").expect("a row");
     assert_eq!(row.get::<Option<Vec<u8>>>("long").expect("long").as_deref(), Some(&long[..]));
     assert_eq!((row.get::<u8>("n").expect("n"), row.get::<&[u8]>("d").expect("d")[0]), (9, 5));
+}
+
+/// The row could be read, but neither changed nor copied.
+#[test]
+fn a_column_that_makes_a_row_too_large_is_refused() {
+    let db = in_memory();
+    let mut def = TableDef::new("wide").column("id", Type::U64);
+    for n in 0..43 {
+        def = def.column(format!("c{n}"), Type::Bytes(1536));
+    }
+    let table = db.create_table(def.primary_key(["id"])).expect("a table");
+    let long = [7; 1536];
+    // The first takes 65,411 bytes, with id and offsets.
+    for (id, len) in [(1u64, 1519), (2, 1000)] {
+        let rest = (0..43).map(|_| Value::Bytes(&long[..len]));
+        let row: Vec<Value<'_>> = std::iter::once(id.into()).chain(rest).collect();
+        db.run(|txn| txn.insert(&table, &row)).expect("it fits");
+    }
+    let change = |len: u16| {
+        let column = ColumnDef::new("more", Type::FixedBytes(len)).default(&[1u8][..]);
+        TableChange::new().add_column(column)
+    };
+    let refused = db.alter_table(&table, &change(200));
+    fails!(refused, Error::RowTooLarge { .. }, "too large for table \"wide\"", "nothing was changed");
+    assert_eq!(db.table("wide").expect("a table").definition().columns.len(), 44);
+    // What the row has room for can be added, and so can more when it has gone.
+    let table = alter(&db, &table, change(50));
+    db.run(|txn| txn.update(&table, &[1u64.into()], &[("more", Value::Bytes(&[2]))])).expect("it fits");
+    let table = alter(&db, &table, TableChange::new().drop_column("more"));
+    assert!(db.run(|txn| txn.delete(&table, &[1u64.into()])).expect("a row"));
+    alter(&db, &table, change(200));
 }
 
 /// What a random table holds, by the name of the column.
