@@ -3,8 +3,10 @@
 use pantile_base::TableId;
 
 use crate::types::definition;
+use crate::types::encoding::Encoded;
 use crate::types::error::{Error, Result};
 use crate::types::history::Definition;
+use crate::types::layout::Schema;
 use crate::types::layouts::Layouts;
 use crate::types::schema::{TableDef, Type};
 use crate::types::value::Value;
@@ -34,6 +36,11 @@ pub(crate) fn definition() -> TableDef {
         .primary_key(["id"])
 }
 
+/// The layout of its rows.
+pub(crate) fn schema() -> Schema {
+    Schema::new(&definition().into(), 0).expect("the definition is sound")
+}
+
 /// A definition as stored.
 pub(crate) fn encode(definition: &Definition) -> Result<Vec<u8>> {
     let text = definition::encode(definition);
@@ -52,6 +59,12 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Definition> {
         place: "the catalog".into(),
         detail: format!("a definition cannot be read from byte {at} on"),
     })
+}
+
+/// The table that a row of the catalog defines.
+pub(crate) fn table_of(row: &Encoded<'_>) -> TableId {
+    let raw = row.raw(&row.schema.columns[0]);
+    TableId(raw.iter().rev().fold(0, |id, &byte| id << 8 | u32::from(byte)))
 }
 
 /// Checks that a stored definition is one that could have been stored.

@@ -4,12 +4,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use foldhash::fast::FixedState;
-use pantile_base::sync::RwLock;
 use pantile_base::sync::atomic::{AtomicU64, Ordering};
+use pantile_base::sync::{Mutex, RwLock};
 use pantile_base::{Address, Segments, TableId, TupleId, prefetch};
 use pantile_store::{DEPENDENCIES, Found, Image, Store};
 
+use crate::engine::catalog;
 use crate::engine::changed::Changed;
+use crate::types::encoding::Encoded;
 
 /// The tuples of one table as the scan finds them.
 #[derive(Default)]
@@ -39,9 +41,16 @@ pub(crate) struct StoredTable {
 #[derive(Default)]
 pub(crate) struct FoundTables {
     by_id: RwLock<HashMap<TableId, Arc<FoundTable>, FixedState>>,
+    /// The rows of the catalog in which tables have or had their definitions, if anybody will ask.
+    definitions: Option<Mutex<HashMap<TableId, TupleId, FixedState>>>,
 }
 
 impl FoundTables {
+    /// None yet. [`FoundTables::definition_of`] answers if `asks`.
+    pub fn new(asks: bool) -> Self {
+        Self { definitions: asks.then(Mutex::default), ..Self::default() }
+    }
+
     /// Begins with the tables of an image.
     pub fn begin_with(&self, tables: impl IntoIterator<Item = (TableId, FoundTable)>) {
         self.by_id.write().extend(tables.into_iter().map(|(id, table)| (id, Arc::new(table))));
@@ -56,7 +65,27 @@ impl FoundTables {
             }
             return;
         }
+        if table == catalog::CATALOG {
+            self.note_definitions(found);
+        }
         self.table(table).add(store, found);
+    }
+
+    fn note_definitions(&self, found: &[Found<'_>]) {
+        let Some(definitions) = &self.definitions else { return };
+        let schema = catalog::schema();
+        for content in found.iter().map(|one| &one.content).filter(|content| !content.flags().is_tombstone())
+        {
+            let row = Encoded { schema: &schema, bytes: content.row() };
+            if row.shape_problem().is_none() {
+                definitions.lock().insert(catalog::table_of(&row), content.tuple());
+            }
+        }
+    }
+
+    /// The row of the catalog in which a table of a user has or had its definition.
+    pub fn definition_of(&self, table: TableId) -> Option<TupleId> {
+        self.definitions.as_ref()?.lock().get(&table).copied()
     }
 
     /// The tables that have not been taken.

@@ -18,6 +18,11 @@ pub(crate) fn of(table: TableId) -> TableId {
     TableId(table.0 + 1)
 }
 
+/// The table to which one with pieces belongs; any other by itself.
+pub(crate) fn owner(table: TableId) -> TableId {
+    if is_hidden(table) { TableId(table.0 - 1) } else { table }
+}
+
 /// Whether a table holds the pieces of another's values.
 pub(crate) fn is_hidden(table: TableId) -> bool {
     table.0 >= catalog::FIRST_USER_TABLE && !catalog::is_of_user(table)

@@ -58,7 +58,7 @@ impl Scanned {
     /// `began` is when opening began.
     pub fn new(store: Store, options: &Options, began: Instant) -> Result<Self, StoreError> {
         let threads = options.threads_of_recovery();
-        let found = FoundTables::default();
+        let found = FoundTables::new(options.salvage.is_some());
         let stored = stored_tables(&store, options);
         let scan = Scan {
             threads,
@@ -121,7 +121,7 @@ impl Scanned {
         }
         // What is left belongs to tables that were dropped.
         for table in found.rest() {
-            core.leave_out_table(table);
+            core.leave_out_table(table, found.definition_of(pieces::owner(table)))?;
             core.tables.found_dropped(table);
         }
         core.images.begin(summary.content_bytes, image_rows);
@@ -175,9 +175,7 @@ impl Core {
                 if row.shape_problem().is_some() {
                     continue;
                 }
-                let mut id = [0; 4];
-                id.copy_from_slice(row.raw(&row.schema.columns[0]));
-                let id = TableId(u32::from_le_bytes(id));
+                let id = catalog::table_of(&row);
                 let decoded = catalog::decode(row.raw(&row.schema.columns[1]));
                 match decoded.and_then(|def| catalog::check(id, &def).map(|()| def)) {
                     Ok(def) => definitions.push((id, def)),

@@ -7,8 +7,10 @@ use foldhash::fast::FixedState;
 use pantile_base::{TableId, Timestamp, TupleId};
 
 use crate::engine::anchor::Anchor;
+use crate::engine::catalog;
 use crate::engine::core::Core;
 use crate::engine::index::IndexInner;
+use crate::engine::pieces;
 use crate::engine::sorted_keys::{Merge, SortedKeys};
 use crate::engine::table::TableInner;
 use crate::types::error::{Error, Result};
@@ -31,12 +33,22 @@ impl Core {
         }
     }
 
-    /// Contents of a table that has no definition.
-    pub fn leave_out_table(&self, table: TableId) {
-        if let Some(lost) = &self.options.salvage {
+    /// Contents of a table that has no definition. Nothing is lost if it had one in this row of the
+    /// catalog and the row is gone: then it was dropped.
+    pub fn leave_out_table(&self, table: TableId, definition: Option<TupleId>) -> Result<()> {
+        let Some(lost) = &self.options.salvage else { return Ok(()) };
+        let catalog = self.tables.catalog()?.inner;
+        let is_gone = |tuple| {
+            let row = catalog.live_row(&self.store, tuple);
+            row.is_none_or(|row| {
+                row.shape_problem().is_none() && catalog::table_of(&row) != pieces::owner(table)
+            })
+        };
+        if !definition.is_some_and(is_gone) {
             let what = "there are rows of a table that was dropped, or whose definition is lost; left out";
             lost.note(Some(table.0), None, what);
         }
+        Ok(())
     }
 
     /// A table that was dropped comes back if the tombstone of its definition

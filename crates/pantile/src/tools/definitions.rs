@@ -10,7 +10,6 @@ use pantile_store::Content;
 use crate::engine::{catalog, pieces};
 use crate::types::encoding::Encoded;
 use crate::types::history::Definition;
-use crate::types::layout::Schema;
 use crate::types::schema::TableDef;
 
 /// The newest version of a row of the catalog: its timestamp, and the row
@@ -51,22 +50,22 @@ impl Definitions {
     /// Those that can be read, by id, and those of the engine's own tables.
     pub fn tables(&self) -> BTreeMap<u32, TableDef> {
         let mut tables = BTreeMap::from([(catalog::CATALOG.0, catalog::definition())]);
-        let Ok(schema) = Schema::new(&catalog::definition().into(), 0) else { return tables };
+        let schema = catalog::schema();
         for (_, row) in self.rows.lock().values() {
             let Some(bytes) = row else { continue };
             let row = Encoded { schema: &schema, bytes };
             if row.shape_problem().is_some() {
                 continue;
             }
-            let id = row.raw(&schema.columns[0]).iter().rev().fold(0, |id, &b| id << 8 | u32::from(b));
+            let id = catalog::table_of(&row);
             if let Ok(definition) = catalog::decode(row.raw(&schema.columns[1])) {
                 let has_pieces = definition.can_move_out();
                 let Definition { def, .. } = definition;
-                if catalog::is_of_user(TableId(id)) && has_pieces {
+                if catalog::is_of_user(id) && has_pieces {
                     let pieces = pieces::definition(&pieces::listed_name(&def.name));
-                    tables.insert(pieces::of(TableId(id)).0, pieces);
+                    tables.insert(pieces::of(id).0, pieces);
                 }
-                tables.insert(id, def);
+                tables.insert(id.0, def);
             }
         }
         tables

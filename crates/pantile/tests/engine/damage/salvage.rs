@@ -5,8 +5,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use pantile::tools::Salvaged;
-use pantile::{CheckOptions, Database, Error, MediumKind, Options, Result, TableDef, Type, check, salvage};
-use pantile_testkit::{Random, ScratchDir, fails, from_env};
+use pantile::{
+    CheckOptions, Database, Durability, Error, MediumKind, Options, Result, TableDef, Type, Value, check,
+    salvage,
+};
+use pantile_testkit::{Bed, Home, Random, ScratchDir, fails, from_env};
 
 use super::hurt::{Hurt, any_bit, any_forgery, any_other};
 use super::layout::What;
@@ -187,6 +190,40 @@ fn rows_above_the_watermark_need_their_whole_transaction() {
         are_committed(&subject, &rows);
         assert!(!rows.is_empty());
     }
+}
+
+/// Its rows stay until nobody can read them any more.
+#[test]
+fn rows_of_a_dropped_table_are_no_loss() {
+    let mut home = Home::new(Bed::File(Durability::Sync));
+    let db = home.open();
+    let def = |name: &str| TableDef::new(name).column("id", Type::U32).column("long", Type::Bytes(1 << 20));
+    let [kept, dropped] = ["kept", "dropped"].map(|name| {
+        let table = db.create_table(def(name).primary_key(["id"])).expect("create");
+        let row = [1u32.into(), Value::Bytes(&[7; 100_000])];
+        db.run(|txn| txn.insert(&table, &row)).expect("insert");
+        table
+    });
+    let reader = db.begin_read().expect("begin");
+    assert!(reader.get(&dropped, &[1u32.into()]).expect("get").is_some());
+    db.drop_table("dropped").expect("drop");
+    drop((kept, dropped));
+    home.kill(db, vec![reader]);
+    let found = open(&home.path()).expect("salvage");
+    assert!(found.lost().is_empty(), "{:#?}", found.lost());
+    assert_eq!(found.database().tables(), ["kept"]);
+    drop(found);
+
+    // One whose definition is lost, before its rows.
+    let data = home.path().join("pantile.data");
+    let mut bytes = std::fs::read(&data).expect("read");
+    let name = bytes.windows(6).position(|window| window == b"\"kept\"").expect("the definition");
+    bytes[name + 1] ^= 1;
+    std::fs::write(&data, bytes).expect("write");
+    let lost = open(&home.path()).expect("salvage").lost();
+    let of_rows = lost.iter().filter(|lost| lost.what.contains("whose definition is lost"));
+    // The second table has the pieces of the long value.
+    assert_eq!(of_rows.count(), 2, "{lost:#?}");
 }
 
 #[test]
