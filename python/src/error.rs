@@ -92,7 +92,9 @@ fn raised_as(error: &Engine, text: String) -> PyErr {
     let raised = match error {
         Engine::Conflict { .. } => Conflict::new_err(text),
         Engine::DuplicateKey { .. } => DuplicateKey::new_err(text),
-        Engine::AlreadyOpen { .. } | Engine::ReadersRefused { .. } => AlreadyOpen::new_err(text),
+        Engine::AlreadyOpen { .. } | Engine::ReadersRefused { .. } | Engine::BeingFilled(_) => {
+            AlreadyOpen::new_err(text)
+        }
         Engine::Damaged { .. } | Engine::MediumFailed { .. } | Engine::NotADatabase { .. } => {
             Damaged::new_err(text)
         }

@@ -226,7 +226,9 @@ fn code_of(error: &Error) -> c_int {
         Error::MemoryFull(_) => PANTILE_MEMORY_FULL,
         Error::MediumFailed { .. } => PANTILE_MEDIUM_FAILED,
         Error::Damaged { .. } => PANTILE_DAMAGED,
-        Error::AlreadyOpen { .. } | Error::ReadersRefused { .. } => PANTILE_ALREADY_OPEN,
+        Error::AlreadyOpen { .. } | Error::ReadersRefused { .. } | Error::BeingFilled(_) => {
+            PANTILE_ALREADY_OPEN
+        }
         Error::NoDatabase(_) => PANTILE_NO_DATABASE,
         Error::NotADatabase { .. }
         | Error::FormatVersion { .. }

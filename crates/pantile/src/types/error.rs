@@ -353,6 +353,8 @@ pub enum Error {
     },
     /// There is no database at this path, or nothing in its data file, and none is to be created.
     NoDatabase(PathBuf),
+    /// Another call is making a backup in this directory, or restoring one into it.
+    BeingFilled(PathBuf),
     /// A backup or a restore into this directory has begun and is not complete.
     IncompleteBackup(PathBuf),
     /// The directory holds an incremental backup, which is no database by itself.
@@ -674,6 +676,11 @@ impl fmt::Display for Error {
                 )
             }
             Error::NoDatabase(path) => write!(f, "there is no database in {}", path.display()),
+            Error::BeingFilled(path) => write!(
+                f,
+                "a backup is being made in {}, or restored into it, here or in another process; nothing was changed; wait until that has ended, or take another directory",
+                path.display()
+            ),
             Error::IncompleteBackup(path) => write!(
                 f,
                 "{} holds a part of a backup, or of what was restored, that was not completed; it was left as it is; do again what was begun, or remove it",

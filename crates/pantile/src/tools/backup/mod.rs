@@ -72,7 +72,7 @@ impl Database {
     ///
     /// # Errors
     /// [`Error::NotEmpty`] if there is something else in `dir`; [`Error::IncompleteBackup`] if
-    /// there is a partial restore in `dir`; [`Error::AlreadyOpen`] if another backup into it is
+    /// there is a partial restore in `dir`; [`Error::BeingFilled`] if another backup into it is
     /// running; [`Error::StorageFull`] and [`Error::Io`] of `dir`; [`Error::Damaged`] if a
     /// version's checksum does not fit; [`Error::Cancelled`]; [`Error::Closed`], also if the
     /// database is closed during the call; [`Error::TooManyTransactions`]; [`Error::InvalidOption`]

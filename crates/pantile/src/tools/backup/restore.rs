@@ -42,7 +42,7 @@ const _: () = assert!(PIECE as u64 >= HEAD_BYTES);
 /// # Errors
 /// [`Error::NotEmpty`] if there is something else in `into`; [`Error::IncompleteBackup`] if the
 /// backup is incomplete, or if there is a partial backup in `into`; [`Error::NoDatabase`];
-/// [`Error::AlreadyOpen`] if the backup is open, or if another call is filling `into`;
+/// [`Error::AlreadyOpen`] if the backup is open; [`Error::BeingFilled`] if another call is filling `into`;
 /// [`Error::Damaged`], [`Error::NotADatabase`] and [`Error::FormatVersion`] if the backup is not
 /// sound, or is not the one that an incremental one continues; [`Error::MissingBackup`];
 /// [`Error::StorageFull`]; [`Error::Io`]. If the call fails, it removes what it has made.

@@ -46,7 +46,7 @@ impl Target {
     ///
     /// # Errors
     /// [`Error::NotEmpty`]; [`Error::IncompleteBackup`] if there is a part of the
-    /// other kind; [`Error::AlreadyOpen`] if another call is filling it;
+    /// other kind; [`Error::BeingFilled`];
     /// [`Error::InvalidOption`] if there is no path; [`Error::Io`].
     pub fn claim(directory: &Path, kind: Part) -> Result<Self> {
         if directory.as_os_str().is_empty() {
@@ -75,7 +75,7 @@ impl Target {
                 target.prepare(kind, other).map(|()| target)
             }
             // Another call has it, and is about to fill it.
-            Err(error @ Error::AlreadyOpen { .. }) => Err(error),
+            Err(error @ Error::BeingFilled(_)) => Err(error),
             Err(error) => {
                 remove_empty(&made);
                 Err(error)
@@ -204,7 +204,7 @@ fn is_gone(directory: &Path, lock: &File) -> bool {
 
 fn lock(directory: &Path) -> Result<File> {
     lock_directory(directory).map_err(|error| match error.kind() {
-        ErrorKind::WouldBlock => Error::AlreadyOpen { path: directory.to_owned(), process: None },
+        ErrorKind::WouldBlock => Error::BeingFilled(directory.to_owned()),
         _ => io_error("open and lock", directory)(error),
     })
 }

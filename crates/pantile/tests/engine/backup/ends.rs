@@ -161,7 +161,7 @@ fn two_backups_do_not_share_a_directory() {
         let first = scope.spawn(|| db.backup_to(&path, &options));
         await_that("a part is copied", || copied.load(Ordering::Relaxed));
         let second = db.backup_to(&path, &BackupOptions::new());
-        fails!(second, Error::AlreadyOpen { .. }, "open already here or in another process");
+        fails!(second, Error::BeingFilled(_), "a backup is being made in", "wait until that has ended");
         assert!(path.join("pantile.incomplete/pantile.data").exists());
         // Closing ends it, and waits for nothing else.
         db.clone().close().expect("close");
