@@ -108,10 +108,11 @@ pub fn of_check(
     let shown: Mutex<Option<(CheckStep, ProgressBar)>> = Mutex::default();
     options.progress(move |step, done, total| {
         begun();
+        let goes_on = ControlFlow::Continue(());
         if is_hidden {
-            return;
+            return goes_on;
         }
-        let Ok(mut shown) = shown.lock() else { return };
+        let Ok(mut shown) = shown.lock() else { return goes_on };
         if shown.as_ref().is_none_or(|(now, _)| *now != step) {
             if let Some((_, bar)) = shown.take() {
                 bar.finish_and_clear();
@@ -125,17 +126,19 @@ pub fn of_check(
                 bar.finish_and_clear();
             }
         }
+        goes_on
     })
 }
 
 /// What shows how many rows of a table have been copied.
-pub fn of_copy(quiet: bool) -> impl Fn(&str, u64) {
+pub fn of_copy(quiet: bool) -> impl Fn(&str, u64) -> ControlFlow<()> {
     let bar = if quiet { None } else { bar("{msg}: {pos} rows copied, {elapsed}", None) };
     move |table, rows| {
         if let Some(bar) = &bar {
             bar.set_message(table.to_owned());
             bar.set_position(rows);
         }
+        ControlFlow::Continue(())
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
+use std::ops::ControlFlow;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
@@ -44,7 +45,12 @@ pub fn cold_blocks(medium: &dyn Medium, least_alive: f64) -> BTreeMap<u32, Vec<C
             tuple: (table.0, content.tuple().0),
         }));
     };
-    let calls = SurveyCalls { threads: 1, contents: &note, finding: &|_| {}, progress: &|_, _| {} };
+    let calls = SurveyCalls {
+        threads: 1,
+        contents: &note,
+        finding: &|_| {},
+        progress: &|_, _| ControlFlow::Continue(()),
+    };
     let surveyed = survey(medium, &calls);
     let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
     let mut newest = HashMap::new();

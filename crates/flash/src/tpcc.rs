@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::ops::ControlFlow;
 use std::str::FromStr;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -208,7 +209,15 @@ fn done(medium: &dyn Medium, accesses: [Vec<Access>; 2], loaded: Timestamp) -> D
             (surveyed.address.offset(), (content.timestamp(), change))
         }));
     };
-    survey(medium, &SurveyCalls { threads: 1, contents: &note, finding: &|_| {}, progress: &|_, _| {} });
+    survey(
+        medium,
+        &SurveyCalls {
+            threads: 1,
+            contents: &note,
+            finding: &|_| {},
+            progress: &|_, _| ControlFlow::Continue(()),
+        },
+    );
     let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
     let mut commits: HashMap<Timestamp, Vec<(u64, Change)>> = HashMap::new();
     let mut changed_bytes = 0;

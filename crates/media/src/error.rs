@@ -85,6 +85,8 @@ pub enum MediumError {
         /// The first failure, in words.
         cause: String,
     },
+    /// The caller has stopped the work.
+    Stopped,
     /// A range reaches beyond the end of the medium.
     OutOfRange {
         /// First byte of the range.
@@ -194,6 +196,7 @@ impl fmt::Display for MediumError {
                 "{} exists already and was left untouched; choose another directory",
                 path.display()
             ),
+            Self::Stopped => f.write_str("the caller has stopped the work; nothing was changed"),
             Self::NotADirectory { path } => {
                 write!(f, "{} is not a directory; a database lives in a directory of its own", path.display())
             }

@@ -3,6 +3,7 @@ use crate::unshared::Unshared;
 use crate::{DATA_FILE, FileMedium, FileOptions, Medium, MediumExt, ViewMedium};
 use pantile_base::limits::HEAD_BYTES;
 use pantile_testkit::Random;
+use std::ops::ControlFlow;
 
 const LEN: u64 = 4 * GROWTH_BYTES;
 
@@ -158,7 +159,8 @@ fn check(files: &Files, fenced: &[u8], unfenced: &[(u64, Vec<u8>)]) -> u64 {
         // The power may fail while the journal is written back, too.
         let files = Files { data: first.clone().unwrap_or_else(|| files.data.clone()), ..files.clone() };
         let place = files.put();
-        let viewed = bytes_of(&*ViewMedium::open(place.path(), &|_, _| {}).expect("view"));
+        let viewed =
+            bytes_of(&*ViewMedium::open(place.path(), &|_, _| ControlFlow::Continue(())).expect("view"));
         assert_eq!(Files::of(place.path()).data, files.data, "a view leaves the file as it is");
         let found = bytes_of(&*open(place.path(), || ()));
         assert!(viewed == found, "a view shows the same");
@@ -277,7 +279,7 @@ fn a_journal_of_another_state_is_refused() {
         "{told}"
     );
     assert_eq!(Files::of(place.path()).data, before.data);
-    let view = ViewMedium::open(place.path(), &|_, _| {}).expect("view");
+    let view = ViewMedium::open(place.path(), &|_, _| ControlFlow::Continue(())).expect("view");
     assert!(view.journal_problem().is_some_and(|told| told.contains("another state")));
     // Another database.
     other = Files { journal, ..Files::of(work.place.path()) };
@@ -387,7 +389,7 @@ fn a_copy_gets_what_the_journal_has() {
     let (work, _) = at_work();
     let files = Files::of(work.place.path());
     let place = Files { data: work.on_device.clone(), ..files }.put();
-    let view = ViewMedium::open(place.path(), &|_, _| {}).expect("view");
+    let view = ViewMedium::open(place.path(), &|_, _| ControlFlow::Continue(())).expect("view");
     let copy = place.path().join("copy");
     fs::copy(place.path().join(DATA_FILE), &copy).expect("copy");
     view.add_journal_to(&File::options().write(true).open(&copy).expect("open")).expect("added");

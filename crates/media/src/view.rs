@@ -15,6 +15,7 @@ use crate::{Facts, Medium, MediumError, MediumStatus};
 use pantile_base::sync::Mutex;
 use std::fs::File;
 use std::io::{self, ErrorKind};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::ptr;
 use std::sync::Arc;
@@ -143,14 +144,17 @@ fn open_data(path: &Path) -> Result<File, MediumError> {
 impl ViewMedium {
     /// Opens the database in the directory `path`. Reads the whole file once,
     /// so that a place that the device cannot read is known and does not end
-    /// the process later. Calls `progress` with the bytes read and to be read.
+    /// the process later. Calls `progress` with the bytes read and to be read, until it returns `Break`.
     ///
     /// # Errors
     /// [`MediumError::Locked`] when it is open, here or in another process;
     /// [`MediumError::NoPath`], [`MediumError::Missing`], [`MediumError::NotADirectory`],
     /// [`MediumError::NotAFile`]; [`MediumError::Full`] when the file is larger
-    /// than the addresses that can be had; [`MediumError::Io`] otherwise.
-    pub fn open(path: impl AsRef<Path>, progress: &dyn Fn(u64, u64)) -> Result<Arc<Self>, MediumError> {
+    /// than the addresses that can be had; [`MediumError::Stopped`] by `progress`; [`MediumError::Io`] otherwise.
+    pub fn open(
+        path: impl AsRef<Path>,
+        progress: &dyn Fn(u64, u64) -> ControlFlow<()>,
+    ) -> Result<Arc<Self>, MediumError> {
         let path = path.as_ref();
         let data = open_data(path)?;
         let lock = Lock::take(&data, path, Sharing::WithReaders)?;
@@ -250,14 +254,16 @@ impl ViewMedium {
         })
     }
 
-    fn try_pages(&mut self, progress: &dyn Fn(u64, u64)) -> Result<(), MediumError> {
+    fn try_pages(&mut self, progress: &dyn Fn(u64, u64) -> ControlFlow<()>) -> Result<(), MediumError> {
         let mut buffer = vec![0; TRY_BYTES as usize];
         for at in (0..self.file_len).step_by(TRY_BYTES as usize) {
             let len = TRY_BYTES.min(self.file_len - at);
             if read_exact_at(self.data.file(), &mut buffer[..len as usize], at).is_err() {
                 self.try_each_page(at, len)?;
             }
-            progress(at + len, self.file_len);
+            if progress(at + len, self.file_len).is_break() {
+                return Err(MediumError::Stopped);
+            }
         }
         Ok(())
     }

@@ -23,7 +23,7 @@ fn what_is_written_to_a_view_never_reaches_the_file() {
     let dir = made();
     let path = dir.path().join(DATA_FILE);
     let (bytes, time) = (std::fs::read(&path).unwrap(), path.metadata().unwrap().modified().unwrap());
-    let view = ViewMedium::open(dir.path(), &|_, _| {}).expect("view");
+    let view = ViewMedium::open(dir.path(), &|_, _| ControlFlow::Continue(())).expect("view");
     assert_eq!(read(&*view, 5, 8), b"contents");
     view.put(5, b"changed!").expect("write");
     view.grow(view.len() + 1).expect("grow");
@@ -39,12 +39,12 @@ fn what_is_written_to_a_view_never_reaches_the_file() {
 #[test]
 fn a_view_and_an_opener_exclude_each_other() {
     let dir = made();
-    let view = ViewMedium::open(dir.path(), &|_, _| {}).expect("view");
+    let view = ViewMedium::open(dir.path(), &|_, _| ControlFlow::Continue(())).expect("view");
     let opened = FileMedium::open(dir.path(), FileOptions::default());
     assert!(matches!(opened, Err(MediumError::Locked { .. })), "{opened:?}");
     drop(view);
     let _medium = FileMedium::open(dir.path(), FileOptions::default()).expect("open");
-    let viewed = ViewMedium::open(dir.path(), &|_, _| {});
+    let viewed = ViewMedium::open(dir.path(), &|_, _| ControlFlow::Continue(()));
     assert!(matches!(viewed, Err(MediumError::Locked { .. })), "{viewed:?}");
 }
 
@@ -62,7 +62,7 @@ fn viewing_puts_nothing_into_the_holes_of_a_file_in_memory() {
     let len = CHUNK_BYTES + 9;
     file.set_len(len).expect("lengthen");
     let before = file.metadata().expect("look").blocks();
-    let view = ViewMedium::open(dir.path(), &|_, _| {}).expect("view");
+    let view = ViewMedium::open(dir.path(), &|_, _| ControlFlow::Continue(())).expect("view");
     let all = read(&*view, 0, view.len() as usize);
     assert!(all[..5000].iter().all(|byte| *byte == 1) && all[5000..].iter().all(|byte| *byte == 0));
     assert_eq!(file.metadata().expect("look").blocks(), before);
@@ -76,7 +76,7 @@ fn files_of_any_length_can_be_viewed() {
     for len in [0, 1, 4095, 4096, 4097, CHUNK_BYTES - 1, CHUNK_BYTES + 9] {
         let bytes: Vec<u8> = (0..len).map(|n| (n % 251) as u8 + 1).collect();
         std::fs::write(dir.path().join(DATA_FILE), &bytes).expect("write");
-        let view = ViewMedium::open(dir.path(), &|_, _| {}).expect("view");
+        let view = ViewMedium::open(dir.path(), &|_, _| ControlFlow::Continue(())).expect("view");
         assert_eq!((view.file_len(), view.len()), (len, round_up(len)));
         let mut all = read(&*view, 0, view.len() as usize);
         assert!(all.split_off(len as usize).iter().all(|b| *b == 0));
@@ -87,7 +87,7 @@ fn files_of_any_length_can_be_viewed() {
 #[test]
 fn what_is_not_a_database_is_told() {
     let dir = tempfile::tempdir().expect("directory");
-    let open = |path: &Path| ViewMedium::open(path, &|_, _| {});
+    let open = |path: &Path| ViewMedium::open(path, &|_, _| ControlFlow::Continue(()));
     assert!(matches!(open(dir.path()), Err(MediumError::Missing { .. })));
     assert!(matches!(open(&dir.path().join("none")), Err(MediumError::Missing { .. })));
     std::fs::create_dir(dir.path().join(DATA_FILE)).expect("directory");

@@ -25,6 +25,7 @@ pub(crate) fn from_medium(error: MediumError) -> Error {
         MediumError::Locked { path, process } => Error::AlreadyOpen { path, process },
         MediumError::NoPath => Error::InvalidOption(MediumError::NoPath.to_string()),
         MediumError::Missing { path } => Error::NoDatabase(path),
+        MediumError::Stopped => Error::Cancelled,
         MediumError::Truncated { path, len } => Error::NotADatabase {
             path,
             detail: format!(

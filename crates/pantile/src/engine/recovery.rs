@@ -101,6 +101,7 @@ impl Scanned {
     pub fn rebuild(self, options: Options, clock: Clock, reclaimer: Box<dyn Reclaimer>) -> Result<Rebuilt> {
         let Self { store, found, summary, began, image, image_rows, tombstones, earlier } = self;
         let scan_seconds = began.elapsed().as_secs_f64();
+        options.check_stopped()?;
         // Indexes are built in the order of tuples. Rows that were updated lie
         // anywhere.
         store.expect_transactions();
@@ -118,6 +119,7 @@ impl Scanned {
             let recovered = core.recover_with_pieces(&found, id, def);
             recovered.or_else(|error| core.leave_out(Some(id), None, error))?;
             core.options.report(Progress { step: RecoveryStep::Index, done, total });
+            core.options.check_stopped()?;
         }
         // What is left belongs to tables that were dropped.
         for table in found.rest() {

@@ -202,7 +202,7 @@ pub struct InspectedBlock {
 /// # Ok::<(), pantile::Error>(())
 /// ```
 pub fn inspect(path: impl AsRef<Path>, options: &CheckOptions) -> Result<Inspection> {
-    let findings = Findings::new(options.most_findings());
+    let (options, findings) = (&options.begun(), Findings::new(options.most_findings()));
     let files = Files::read(path.as_ref(), options, &findings, &|_| ())?;
     let found = &files.found;
     let [damaged, _] = findings.counted();

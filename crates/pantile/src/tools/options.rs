@@ -1,16 +1,27 @@
 //! How to look at the files of a closed database.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use crate::types::options::cores;
+use pantile_base::sync::atomic::{AtomicBool, Ordering};
+use pantile_media::Medium;
+use pantile_reclaim::Collector;
+
+use crate::types::error::{Error, Result};
+use crate::types::options::{Options, cores};
 
 /// What a check is doing.
 ///
 /// ```
+/// use std::ops::ControlFlow;
+///
 /// use pantile::tools::{CheckOptions, CheckStep};
-/// let options = CheckOptions::new().progress(|step, done, total| match step {
-///     CheckStep::Tables => println!("{done} of {total} tables"),
-///     _ => println!("{step:?}: {done} of {total}"),
+/// let options = CheckOptions::new().progress(|step, done, total| {
+///     match step {
+///         CheckStep::Tables => println!("{done} of {total} tables"),
+///         _ => println!("{step:?}: {done} of {total}"),
+///     }
+///     ControlFlow::Continue(())
 /// });
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,12 +54,21 @@ pub enum CheckStep {
 pub struct CheckOptions {
     threads: Option<usize>,
     most_findings: usize,
-    progress: Arc<dyn Fn(CheckStep, u64, u64) + Send + Sync>,
+    progress: ProgressCall,
+    /// Raised when `progress` has ended the call that is under way.
+    stop: Arc<AtomicBool>,
 }
+
+type ProgressCall = Arc<dyn Fn(CheckStep, u64, u64) -> ControlFlow<()> + Send + Sync>;
 
 impl Default for CheckOptions {
     fn default() -> Self {
-        Self { threads: None, most_findings: 1000, progress: Arc::new(|_, _, _| {}) }
+        Self {
+            threads: None,
+            most_findings: 1000,
+            progress: Arc::new(|_, _, _| ControlFlow::Continue(())),
+            stop: Arc::default(),
+        }
     }
 }
 
@@ -83,15 +103,52 @@ impl CheckOptions {
     }
 
     /// Sets a function that reports progress. It is called now and then, from several threads, with
-    /// the step, how much of it is done, and how much there is to do.
+    /// the step, how much of it is done, and how much there is to do. If it returns `Break`, the work
+    /// ends with [`Error::Cancelled`]; recovery in memory first ends its scan, or the table at which it is.
     #[must_use]
-    pub fn progress(mut self, call: impl Fn(CheckStep, u64, u64) + Send + Sync + 'static) -> Self {
+    pub fn progress(
+        mut self,
+        call: impl Fn(CheckStep, u64, u64) -> ControlFlow<()> + Send + Sync + 'static,
+    ) -> Self {
         self.progress = Arc::new(call);
         self
     }
 
-    pub(crate) fn report(&self, step: CheckStep, done: u64, total: u64) {
-        (self.progress)(step, done, total);
+    /// The same for a call that begins, which no earlier one has ended.
+    pub(crate) fn begun(&self) -> Self {
+        Self { stop: Arc::default(), ..self.clone() }
+    }
+
+    pub(crate) fn report(&self, step: CheckStep, done: u64, total: u64) -> ControlFlow<()> {
+        if self.is_stopped() {
+            return ControlFlow::Break(());
+        }
+        let goes_on = (self.progress)(step, done, total);
+        if goes_on.is_break() {
+            self.stop.store(true, Ordering::Relaxed);
+        }
+        goes_on
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn check_stopped(&self) -> Result<()> {
+        if self.is_stopped() { Err(Error::Cancelled) } else { Ok(()) }
+    }
+
+    /// How to recover a view of the files.
+    pub(crate) fn recovery(&self, view: Arc<dyn Medium>) -> Options {
+        let progress = self.clone();
+        let mut options = Options::new()
+            .on_medium(view)
+            .collector(Collector::NONE)
+            .recovery_threads(self.thread_count())
+            .streams(1)
+            .progress(move |p| _ = progress.report(CheckStep::Recover, p.done, p.total));
+        options.stop = Some(Arc::clone(&self.stop));
+        options
     }
 
     pub(crate) fn most_findings(&self) -> usize {

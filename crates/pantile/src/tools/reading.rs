@@ -51,6 +51,7 @@ impl Files {
                 progress: &|done, total| options.report(CheckStep::Survey, done, total),
             },
         );
+        options.check_stopped()?;
         Ok(Self { view, found, definitions: definitions.tables() })
     }
 

@@ -1,23 +1,21 @@
 //! Reading a damaged database, and copying what is whole into a new one.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
-
-use pantile_reclaim::Collector;
 
 use crate::api::database::Database;
 use crate::engine::ending::OR_DELETE_ROWS;
 use crate::engine::table::Table;
 use crate::tools::check::recognise;
 use crate::tools::findings::{Finding, Findings, Location, Severity};
-use crate::tools::options::{CheckOptions, CheckStep};
+use crate::tools::options::CheckOptions;
 use crate::tools::reading::Files;
 use crate::transactions::transaction::Transaction;
 use crate::types::error::{Error, Result};
 use crate::types::lost::{Lost, LostParts};
-use crate::types::options::Options;
 use crate::types::owned_value::OwnedValue;
 use crate::types::range::Range;
 use crate::types::row::Row;
@@ -78,9 +76,11 @@ impl SalvageReport {
 /// [`Error::AlreadyOpen`]; [`Error::NoDatabase`]; [`Error::NotADatabase`] if
 /// there is nothing that this library has written, and [`Error::Damaged`] if
 /// the superblock and its copy are both lost; [`Error::FormatVersion`];
-/// [`Error::Io`].
+/// [`Error::Cancelled`]; [`Error::Io`].
 ///
 /// ```
+/// use std::ops::ControlFlow;
+///
 /// use pantile::tools::{CheckOptions, SalvageReport, Salvaged, salvage};
 /// use pantile::{Database, Range, TableDef, Type};
 /// # let dir = tempfile::tempdir().unwrap();
@@ -101,24 +101,22 @@ impl SalvageReport {
 /// assert_eq!(txn.scan(&db.table("pets")?, Range::all())?.count(), 100);
 ///
 /// let new = Database::open(dir.path().join("new"))?;
-/// let report: SalvageReport = found.copy_into(&new, &|table, rows| println!("{table}: {rows} rows"))?;
+/// let report: SalvageReport = found.copy_into(&new, &|table, rows| {
+///     println!("{table}: {rows} rows");
+///     ControlFlow::Continue(())
+/// })?;
 /// assert_eq!((report.tables, report.rows), (1, 100));
 /// assert!(!report.is_whole() && report.lost[0].what.contains("superblock"));
 /// # Ok::<(), pantile::Error>(())
 /// ```
 pub fn salvage(path: impl AsRef<Path>, options: &CheckOptions) -> Result<Salvaged> {
-    let path = path.as_ref();
+    let (path, options) = (path.as_ref(), &options.begun());
     let lost = Findings::of_damage(options.most_findings());
     let files = Files::read(path, options, &lost, &|_| ())?;
     recognise(path, &files.found)?;
     let names = files.names();
-    let (left_out, progress) = (Arc::new(LostParts::default()), options.clone());
-    let mut opening = Options::new()
-        .on_medium(files.view)
-        .collector(Collector::NONE)
-        .recovery_threads(options.thread_count())
-        .streams(1)
-        .progress(move |p| progress.report(CheckStep::Recover, p.done, p.total));
+    let left_out = Arc::new(LostParts::default());
+    let mut opening = options.recovery(files.view);
     opening.salvage = Some(Arc::clone(&left_out));
     let db = opening.open(path)?;
     for Lost { table, tuple, what } in left_out.take() {
@@ -148,12 +146,16 @@ impl Salvaged {
 
     /// Copies all tables, with their indexes and every undamaged row, into another database, which
     /// should be new. Calls `progress` with the name of a table and the number of its rows that
-    /// have been copied.
+    /// have been copied. If it returns `Break`, the copy ends with [`Error::Cancelled`].
     ///
     /// # Errors
-    /// Errors of creating tables and of commits in the other database, which then has a part of the
+    /// [`Error::Cancelled`], and errors of creating tables and of commits in the other database, which then has a part of the
     /// copy. A row that cannot be read is no error: the report lists it.
-    pub fn copy_into(self, new: &Database, progress: &dyn Fn(&str, u64)) -> Result<SalvageReport> {
+    pub fn copy_into(
+        self,
+        new: &Database,
+        progress: &dyn Fn(&str, u64) -> ControlFlow<()>,
+    ) -> Result<SalvageReport> {
         self.copy(new, progress).map_err(|error| match error {
             // What is in the way of the copy are no rows of the caller's.
             Error::StorageFull { detail, holder } => {
@@ -163,7 +165,7 @@ impl Salvaged {
         })
     }
 
-    fn copy(self, new: &Database, progress: &dyn Fn(&str, u64)) -> Result<SalvageReport> {
+    fn copy(self, new: &Database, progress: &dyn Fn(&str, u64) -> ControlFlow<()>) -> Result<SalvageReport> {
         let began = Instant::now();
         let mut report = SalvageReport::default();
         let txn = self.db.begin_read()?;
@@ -192,7 +194,12 @@ struct Copy<'c> {
 }
 
 impl Copy<'_> {
-    fn rows(&self, new: &Database, to: &Table, progress: &dyn Fn(&str, u64)) -> Result<u64> {
+    fn rows(
+        &self,
+        new: &Database,
+        to: &Table,
+        progress: &dyn Fn(&str, u64) -> ControlFlow<()>,
+    ) -> Result<u64> {
         let mut rows = self.txn.scan(self.from, Range::all())?;
         let mut copied = 0;
         loop {
@@ -205,7 +212,9 @@ impl Copy<'_> {
                 bytes += len.unwrap_or(0);
             }
             batch.commit()?;
-            progress(&self.def.name, copied);
+            if progress(&self.def.name, copied).is_break() {
+                return Err(Error::Cancelled);
+            }
             if seen == 0 {
                 return Ok(copied);
             }

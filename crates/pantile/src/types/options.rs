@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pantile_base::limits::{BLOCK_SLOTS, HEAD_BYTES};
+use pantile_base::sync::atomic::{AtomicBool, Ordering};
 use pantile_base::sync::thread;
 use pantile_cc::{Protocol, SimulatedTime};
 use pantile_media::{Durability, MapOptions, Medium, MediumFactory};
@@ -134,6 +135,8 @@ pub struct Options {
     pub(crate) simulated_time: Option<SimulatedTime>,
     /// The database is damaged and opened to be read; what is left out goes here.
     pub(crate) salvage: Option<Arc<LostParts>>,
+    /// Recovery ends with [`Error::Cancelled`] once this is raised.
+    pub(crate) stop: Option<Arc<AtomicBool>>,
     /// Another process may have the database open, or open it.
     pub(crate) reading: Option<Arc<Reading>>,
 }
@@ -608,6 +611,13 @@ impl Options {
 
     pub(crate) fn threads_of_recovery(&self) -> usize {
         self.recovery_threads.unwrap_or(1)
+    }
+
+    pub(crate) fn check_stopped(&self) -> Result<()> {
+        match &self.stop {
+            Some(stop) if stop.load(Ordering::Relaxed) => Err(Error::Cancelled),
+            _ => Ok(()),
+        }
     }
 
     pub(crate) fn report(&self, progress: Progress) {

@@ -2,14 +2,20 @@
 //! it.
 
 use std::fs;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::format::fixture;
 use crate::support::{PULSE, let_collect};
-use pantile::tools::{BlockState, CheckReport, InspectedBlock, Severity};
-use pantile::{CheckOptions, Database, Error, IndexDef, Options, TableDef, Type, Value, check, inspect};
-use pantile_testkit::{Random, ScratchDir, SeedNote, eager, seeds};
+use pantile::tools::{BlockState, CheckReport, CheckStep, InspectedBlock, Severity};
+use pantile::{
+    BackupOptions, CheckOptions, Database, Error, IndexDef, MediumKind, Options, TableDef, Type, Value,
+    check, inspect, restore, salvage,
+};
+use pantile_testkit::{Random, ScratchDir, SeedNote, eager, fails, seeds};
 
 fn options() -> CheckOptions {
     CheckOptions::new().threads(2)
@@ -94,8 +100,45 @@ fn a_database_that_is_being_checked_can_be_inspected_and_not_opened() {
     let meanwhile = move |_, _, _| {
         assert!(inspect(&place, &options()).is_ok());
         assert!(matches!(Options::new().open(&place), Err(Error::AlreadyOpen { .. })));
+        ControlFlow::Continue(())
     };
     assert!(check(&path, &options().progress(meanwhile)).expect("check").is_sound());
+}
+
+/// Whatever the step, nothing is left, and the same options serve again.
+#[test]
+fn what_reads_a_whole_file_ends_when_it_is_told_to() {
+    let (dir, path) = made();
+    let [backup, into] = ["backup", "into"].map(|name| dir.path().join(name));
+    let db = Database::open(&path).expect("open");
+    db.backup_to(&backup, &BackupOptions::new()).expect("backup");
+    db.close().expect("close");
+    let data = || fs::read(path.join("pantile.data")).expect("read");
+    let before = data();
+    for step in
+        [CheckStep::Read, CheckStep::Survey, CheckStep::Recover, CheckStep::Contents, CheckStep::Tables]
+    {
+        let stops = Arc::new(AtomicBool::new(true));
+        let seen = Arc::clone(&stops);
+        let options =
+            options().progress(move |now, _, _| match now == step && seen.load(Ordering::Relaxed) {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            });
+        fails!(check(&path, &options), Error::Cancelled, "cancelled");
+        fails!(restore(&backup, &into, &options), Error::Cancelled, "cancelled");
+        assert!(!into.exists());
+        let is_early = matches!(step, CheckStep::Read | CheckStep::Survey);
+        assert_eq!(matches!(inspect(&path, &options), Err(Error::Cancelled)), is_early, "{step:?}");
+        let recovers = is_early || step == CheckStep::Recover;
+        assert_eq!(matches!(salvage(&path, &options), Err(Error::Cancelled)), recovers, "{step:?}");
+        stops.store(false, Ordering::Relaxed);
+        assert!(check(&path, &options).expect("check").is_sound());
+    }
+    let new = Options::new().medium(MediumKind::Dram).open("unused").expect("open");
+    let found = salvage(&path, &options()).expect("salvage");
+    fails!(found.copy_into(&new, &|_, _| ControlFlow::Break(())), Error::Cancelled, "cancelled");
+    assert!(data() == before, "something was changed");
 }
 
 #[test]

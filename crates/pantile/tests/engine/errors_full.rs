@@ -1,6 +1,7 @@
 //! When something runs out: space, slots, patience. Tests of full disks are in
 //! `tests/processes`.
 
+use std::ops::ControlFlow;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -76,7 +77,7 @@ fn a_copy_without_room() {
     db.close().expect("close");
     let found = salvage(place.path(), &CheckOptions::new()).expect("a sound database");
     let new = Options::new().medium(MediumKind::Dram).max_bytes(2 * CHUNK).open("unused").expect("open");
-    let full = found.copy_into(&new, &|_, _| ()).expect_err("8 MB of rows");
+    let full = found.copy_into(&new, &|_, _| ControlFlow::Continue(())).expect_err("8 MB of rows");
     assert!(!full.to_string().contains("delete"), "{full}");
     fails!(Err::<(), _>(full), Error::StorageFull { .. }, "are allowed", "raise the limit)");
 }

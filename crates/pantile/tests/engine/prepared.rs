@@ -370,7 +370,7 @@ fn a_salvage_names_it() {
     let found = salvage(&path, &CheckOptions::new()).expect("opened");
     assert!(found.lost().iter().any(|lost| lost.what.contains("prepared transaction \"x\"")), "{found:?}");
     let new = options().medium(MediumKind::Dram).open("unused").expect("a database");
-    let report = found.copy_into(&new, &|_, _| ()).expect("copied");
+    let report = found.copy_into(&new, &|_, _| ControlFlow::Continue(())).expect("copied");
     assert_eq!((report.tables, report.rows, report.is_whole()), (1, 4, false));
 }
 

@@ -1,5 +1,7 @@
 //! The functions that a survey calls with what it finds.
 
+use std::ops::ControlFlow;
+
 use pantile_base::{Address, TableId};
 
 use crate::content::Content;
@@ -24,6 +26,7 @@ pub struct SurveyCalls<'a> {
     pub contents: &'a (dyn Fn(TableId, &[Surveyed<'_>]) + Sync),
     /// Called with each finding.
     pub finding: &'a (dyn Fn(Finding) + Sync),
-    /// Called from time to time with the bytes done and the bytes to do.
-    pub progress: &'a (dyn Fn(u64, u64) + Sync),
+    /// Called from time to time with the bytes done and the bytes to do. If it returns `Break`, the survey
+    /// ends, and what it has found is of no use.
+    pub progress: &'a (dyn Fn(u64, u64) -> ControlFlow<()> + Sync),
 }

@@ -186,7 +186,9 @@ fn read_chunks(
             }
             read.push(reader.chunk(number));
             let done = done.fetch_add(CHUNK_BYTES, Ordering::Relaxed) + CHUNK_BYTES;
-            (calls.progress)(done.min(medium.len()), medium.len());
+            if (calls.progress)(done.min(medium.len()), medium.len()).is_break() {
+                next.store(chunks, Ordering::Relaxed);
+            }
         }
     };
     found.chunks = share_out(calls.threads, |_| work()).into_iter().flatten().collect();

@@ -1,6 +1,8 @@
 //! The state in DRAM after recovery, slot by slot, for callers that compare it
 //! with the contents.
 
+use std::ops::ControlFlow;
+
 use pantile_base::share_out;
 use pantile_base::sync::atomic::{AtomicU32, Ordering};
 
@@ -38,12 +40,12 @@ impl Store {
         }
     }
 
-    /// Shows every filled slot, from several threads. No thread may be writing.
+    /// Shows every filled slot, from several threads, until `progress` returns `Break`. No thread may be writing.
     pub fn for_each_slot(
         &self,
         threads: usize,
         look: &(dyn Fn(FilledSlot<'_>) + Sync),
-        progress: &(dyn Fn(u64, u64) + Sync),
+        progress: &(dyn Fn(u64, u64) -> ControlFlow<()> + Sync),
     ) {
         let end = self.chunks_on_medium();
         let next = AtomicU32::new(0);
@@ -54,7 +56,9 @@ impl Store {
                     return;
                 }
                 self.slots_of_chunk(number, look);
-                progress(u64::from(number) * CHUNK_BYTES, self.medium.len());
+                if progress(u64::from(number) * CHUNK_BYTES, self.medium.len()).is_break() {
+                    next.store(end, Ordering::Relaxed);
+                }
             }
         };
         share_out(threads, |_| work());

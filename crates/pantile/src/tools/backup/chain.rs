@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::io;
+use std::ops::ControlFlow;
 use std::path::{Component, Path, PathBuf};
 
 use pantile_base::sync::Mutex;
@@ -252,7 +253,7 @@ fn read(
     accept: &dyn Fn(Lineage) -> Result<()>,
     each: impl FnMut(TableId, &[Found<'_>]) -> Result<()> + Send,
 ) -> Result<()> {
-    let view = ViewMedium::open(place, &|_, _| {}).map_err(from_medium)?;
+    let view = ViewMedium::open(place, &|_, _| ControlFlow::Continue(())).map_err(from_medium)?;
     if let Some(offset) = view.unreadable().first() {
         let place = format!("byte {offset} of the backup in {}", place.display());
         return Err(Error::Damaged { place, detail: "it cannot be read".into() });

@@ -45,7 +45,7 @@ const _: () = assert!(PIECE as u64 >= HEAD_BYTES);
 /// [`Error::AlreadyOpen`] if the backup is open; [`Error::BeingFilled`] if another call is filling `into`;
 /// [`Error::Damaged`], [`Error::NotADatabase`] and [`Error::FormatVersion`] if the backup is not
 /// sound, or is not the one that an incremental one continues; [`Error::MissingBackup`];
-/// [`Error::StorageFull`]; [`Error::Io`]. If the call fails, it removes what it has made.
+/// [`Error::StorageFull`]; [`Error::Cancelled`]; [`Error::Io`]. If the call fails, it removes what it has made.
 ///
 /// ```
 /// use pantile::tools::{BackupOptions, CheckOptions, RestoreReport, restore};
@@ -68,6 +68,7 @@ pub fn restore(
     options: &CheckOptions,
 ) -> Result<RestoreReport> {
     let (backup, into, began) = (backup.as_ref(), into.as_ref(), Instant::now());
+    let options = &options.begun();
     let chain = Chain::of(backup)?;
     let target = Target::claim(into, Part::OfRestored)?;
     let whole = chain.first();

@@ -19,11 +19,9 @@ use pantile_store::{BlockUse, ChunkUse, Survey};
 use crate::api::opening;
 use crate::tools::findings::{Findings, Location};
 use crate::tools::image;
-use crate::tools::options::{CheckOptions, CheckStep};
+use crate::tools::options::CheckOptions;
 use crate::tools::reading::Files;
 use crate::types::error::{Error, Result};
-use crate::types::options::Options;
-use pantile_reclaim::Collector;
 
 use evidence::Evidence;
 pub use report::CheckReport;
@@ -37,10 +35,10 @@ pub use report::CheckReport;
 ///
 /// # Errors
 /// [`Error::AlreadyOpen`]; [`Error::NoDatabase`]; [`Error::NotADatabase`] and
-/// [`Error::FormatVersion`] if there is nothing that can be checked; [`Error::Io`]. Damage is not
+/// [`Error::FormatVersion`] if there is nothing that can be checked; [`Error::Cancelled`]; [`Error::Io`]. Damage is not
 /// an error; the report lists it.
 pub fn check(path: impl AsRef<Path>, options: &CheckOptions) -> Result<CheckReport> {
-    let (path, began) = (path.as_ref(), Instant::now());
+    let (path, options, began) = (path.as_ref(), &options.begun(), Instant::now());
     let (evidence, findings) = (Evidence::new(), Findings::new(options.most_findings()));
     let files = Files::read(path, options, &findings, &|contents| evidence.count(contents, &findings))?;
     let found = &files.found;
@@ -101,13 +99,7 @@ fn check_recovered(
     findings: &Findings,
     done: &mut CheckReport,
 ) -> Result<()> {
-    let progress = options.clone();
-    let view = Options::new()
-        .on_medium(medium)
-        .collector(Collector::NONE)
-        .recovery_threads(options.thread_count())
-        .streams(1)
-        .progress(move |p| progress.report(CheckStep::Recover, p.done, p.total));
+    let view = options.recovery(medium);
     // No more than the engine: what is prepared is not made again.
     let core = match opening::open(Path::new("a view"), view) {
         Ok(core) => core,
@@ -118,7 +110,9 @@ fn check_recovered(
         Err(other) => return Err(other),
     };
     contents::check(&core, found, options, findings);
+    options.check_stopped()?;
     tables::check(&core, options, findings, done);
+    options.check_stopped()?;
     done.is_complete = true;
     Ok(())
 }

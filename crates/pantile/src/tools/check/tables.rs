@@ -41,7 +41,9 @@ pub(super) fn check(core: &Core, options: &CheckOptions, findings: &Findings, do
                 done.values_out_of_line += values.check(core, pieces, findings);
             }
         }
-        options.report(CheckStep::Tables, n, total);
+        if options.report(CheckStep::Tables, n, total).is_break() {
+            return;
+        }
     }
 }
 

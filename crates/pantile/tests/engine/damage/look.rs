@@ -1,5 +1,6 @@
 //! Reading a database, whatever it holds.
 
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use pantile::{CheckOptions, Database, Error, Options, Range, Result, Row, check, inspect};
@@ -27,7 +28,7 @@ pub fn at_file(dir: &Path) -> bool {
 
 /// Opens a copy of what is in a data file; the file stays as it is.
 pub fn open(dir: &Path) -> Result<Database> {
-    let view = ViewMedium::open(dir, &|_, _| {}).expect("a view");
+    let view = ViewMedium::open(dir, &|_, _| ControlFlow::Continue(())).expect("a view");
     if !view.file_len().is_multiple_of(64 << 10) {
         // As the file medium does.
         return Err(Error::NotADatabase { path: dir.to_owned(), detail: "truncated".into() });

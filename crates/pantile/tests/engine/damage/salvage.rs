@@ -2,6 +2,7 @@
 //! read that was never committed, and the copy has the same rows.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use pantile::tools::Salvaged;
@@ -31,7 +32,7 @@ fn rows(found: Salvaged) -> Rows {
     let refused = found.database().begin().expect("begin").commit();
     refused.expect("a transaction that only reads");
     let new = Options::new().medium(MediumKind::Dram).open("unused").expect("open");
-    let report = found.copy_into(&new, &|_, _| {}).expect("copy");
+    let report = found.copy_into(&new, &|_, _| ControlFlow::Continue(())).expect("copy");
     let copied = read_tables(&new);
     assert_eq!(copied, rows, "{report:#?}");
     rows
