@@ -114,6 +114,7 @@ fn gauges(page: &Page) -> String {
         (f.pin_ends, "holders were ended"),
         (f.ended_not_dropped, "ended transactions are not dropped yet"),
         (f.damaged_contents, "contents are DAMAGED"),
+        (f.upkeep_has_ended, "PANIC has ended the upkeep: open the database again"),
     ];
     let trouble: Vec<_> =
         trouble.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();

@@ -8,14 +8,24 @@ use pantile_store::StoreError;
 
 use crate::engine::core::Core;
 use crate::engine::gate::Permit;
+use crate::engine::rounds::Rounds;
 use crate::engine::view::View;
 
 /// How long a transaction that found no space tries to make some for others.
 const ROOM_TIME: Duration = Duration::from_millis(160);
 
+/// Ends the rounds when it is dropped.
+struct Unwinding<'c>(&'c Rounds);
+
+impl Drop for Unwinding<'_> {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
 impl Core {
     /// Lets the collector do something. If the medium fails meanwhile, the
-    /// failure latches in the medium and shows at the next commit.
+    /// failure latches in the medium and shows at the next commit. If the collector panics, its rounds end.
     #[inline]
     pub fn with_collector(
         &self,
@@ -25,7 +35,21 @@ impl Core {
         let slot = permit.slot();
         let tuples = View::new(self, slot);
         let context = Context { store: &self.store, registry: &self.registry, tuples: &tuples, slot };
+        let unwinding = Unwinding(&self.rounds);
         let _ = work(&*self.reclaimer, &context);
+        std::mem::forget(unwinding);
+    }
+
+    /// The same for what can be left undone. It is left so once the rounds have ended.
+    #[inline]
+    pub fn let_collect(
+        &self,
+        permit: &Permit,
+        work: impl FnOnce(&dyn Reclaimer, &Context<'_>) -> Result<(), StoreError>,
+    ) {
+        if !self.rounds.have_ended() {
+            self.with_collector(permit, work);
+        }
     }
 
     /// The collector's share of a commit. Without a worker it includes a round
@@ -33,7 +57,7 @@ impl Core {
     pub fn collect_step(&self, permit: &Permit) -> bool {
         let interval = self.reclaimer.background();
         let is_round = interval.is_some_and(|interval| self.rounds.is_due(self.registry.clock(), interval));
-        self.with_collector(permit, |collector, context| {
+        self.let_collect(permit, |collector, context| {
             collector.step(context)?;
             if is_round { collector.run_background(context) } else { Ok(()) }
         });
@@ -68,7 +92,7 @@ impl Core {
             // speaks of it. A state record waits for slots that are copying.
             self.registry.set_copying(permit.slot());
             self.registry.refresh_watermark(Duration::ZERO);
-            self.with_collector(permit, |collector, context| collector.make_room(context));
+            self.let_collect(permit, |collector, context| collector.make_room(context));
         });
         let Ok((permit, _)) = self.enter(Begin::LateWriter) else { return false };
         // Several that wait for room need one record.

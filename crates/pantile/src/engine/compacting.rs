@@ -87,7 +87,7 @@ impl Core {
         let mut left = Ok(None);
         self.within(enter()?.0, |permit| {
             self.registry.set_copying(permit.slot());
-            self.with_collector(permit, |collector, context| {
+            self.let_collect(permit, |collector, context| {
                 left = collector.compact(context, since, emptied);
                 Ok(())
             });

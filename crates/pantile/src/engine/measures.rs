@@ -63,6 +63,7 @@ impl Core {
             row_cache_misses: cached.misses,
             stale_entries: self.stale.len() as u64,
             damaged_contents: self.store.damaged(),
+            upkeep_has_ended: self.rounds.have_ended(),
             unread_blocks: self.unread.left(),
             collector,
             ..Stats::default()

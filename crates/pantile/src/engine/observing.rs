@@ -147,6 +147,7 @@ impl Core {
             pin_warnings: stats.pin_warnings,
             pin_ends: stats.pin_ends,
             damaged_contents: stats.damaged_contents,
+            upkeep_has_ended: u64::from(stats.upkeep_has_ended),
             running: stats.running,
             ended_not_dropped: stats.ended_not_dropped,
             oldest_micros: oldest.map_or(0, |age| age.as_micros() as u64),

@@ -12,6 +12,8 @@ pub(crate) struct Rounds {
     next: AtomicU64,
     /// Whether a thread of its own does the rounds.
     has_worker: AtomicBool,
+    /// A round, or the collector, has panicked.
+    has_ended: AtomicBool,
     /// Held during a round of the worker.
     turn: Mutex<()>,
 }
@@ -23,6 +25,18 @@ impl Rounds {
 
     pub fn has_worker(&self) -> bool {
         self.has_worker.load(Ordering::Relaxed)
+    }
+
+    /// A round, or the collector in another thread, has panicked. What it was at is not known, so nothing is collected
+    /// any more. State records are left to committing threads.
+    #[cold]
+    pub fn end(&self) {
+        self.has_ended.store(true, Ordering::Relaxed);
+        self.has_worker.store(false, Ordering::Relaxed);
+    }
+
+    pub fn have_ended(&self) -> bool {
+        self.has_ended.load(Ordering::Relaxed)
     }
 
     /// Whether a committing thread has to do a round now.

@@ -167,7 +167,7 @@ impl Core {
             self.registry.set_copying(permit.slot());
             let stale = self.clean_all(permit.slot());
             let mut debt = Debt::Nothing;
-            self.with_collector(permit, |collector, context| {
+            self.let_collect(permit, |collector, context| {
                 if collector.background().is_some() {
                     collector.run_background(context)?;
                     debt = collector.debt(context);

@@ -4,13 +4,18 @@
 //! Commits wake it, and so does the end of a transaction if that is what the
 //! rest of the work waits for. While transactions begin, it takes a sample a second.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use pantile_base::sync::thread;
 
 use crate::engine::alarm::{AWAKE, Alarm, Due, UNTIL_A_BEGIN, UNTIL_A_WRITE, UNTIL_AN_END};
 use crate::engine::core::Core;
 use crate::engine::images::Images;
+
+/// How often the thread looks for a sample to take once there are no rounds any more.
+const AFTER_THE_LAST: Duration = Duration::from_secs(1);
 
 /// The thread. It runs as long as there are handles of the database.
 pub(crate) struct Worker {
@@ -43,11 +48,7 @@ fn work(core: &Weak<Core>, alarm: &Alarm) {
         // `Worker::drop` waits for the last round while its handle still has
         // the core, so this is never the last reference.
         let Some(core) = core.upgrade() else { return };
-        let due = core.round();
-        if let Some(making) = core.begin_image() {
-            let maker = Arc::clone(&core);
-            core.images.make_apart(move || maker.make_image(making));
-        }
+        let due = round(&core);
         let next_sample = core.observe();
         let epoch = core.options.gc.epoch;
         drop(core);
@@ -75,14 +76,41 @@ fn work(core: &Weak<Core>, alarm: &Alarm) {
     }
 }
 
+/// A round of upkeep, and an index image if one is due. One that has panicked is the last, but samples go on to be
+/// taken, which say so.
+fn round(core: &Arc<Core>) -> Due {
+    let upkeep = || {
+        let due = core.round();
+        if let Some(making) = core.begin_image() {
+            let maker = Arc::clone(core);
+            core.images.make_apart(move || maker.make_image(making));
+        }
+        due
+    };
+    if !core.rounds.have_ended() {
+        match catch_unwind(AssertUnwindSafe(upkeep)) {
+            Ok(due) => return due,
+            // It has said why on stderr.
+            Err(_) => core.rounds.end(),
+        }
+    }
+    // Otherwise the thread would not sleep.
+    core.alarm.forget_record();
+    Due::In(AFTER_THE_LAST)
+}
+
 impl Drop for Worker {
     fn drop(&mut self) {
         self.alarm.end();
         if let Some(thread) = self.thread.take() {
-            // A round that panicked has already said so on stderr.
+            // If it has panicked, it has already said so on stderr.
             let _ = thread.join();
         }
         // Neither has the thread that makes an image the last reference.
         self.images.stop();
     }
 }
+
+#[cfg(test)]
+#[path = "worker_test.rs"]
+mod tests;

@@ -69,6 +69,7 @@ figures! {
         pin_warnings: Counter, "Transactions that held back more than allowed and were warned of.";
         pin_ends: Counter, "Transactions that held back more than allowed and were ended.";
         damaged_contents: Counter, "Contents found damaged.";
+        upkeep_has_ended: Gauge, "1 if the upkeep in the background has ended by a panic.";
         running: Gauge, "Transactions that run.";
         ended_not_dropped: Gauge, "Transactions that were ended from outside and are not dropped yet.";
         oldest_micros: Gauge, "Age of the oldest transaction, in microseconds.";

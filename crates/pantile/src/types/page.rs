@@ -16,7 +16,7 @@ use crate::types::stats::{HeldOfTable, TableSpace};
 pub(crate) const STATS_FILE: &str = "pantile.stats";
 
 const MAGIC: [u8; 8] = *b"PTILSTAT";
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 /// Magic, version, length of the payload, checksum of the payload.
 const HEADER: usize = 24;
 /// A page is never longer.

@@ -81,6 +81,9 @@ pub struct Stats {
     /// were verified in the background. Their rows stay as they are:
     /// [`Database::verify`](crate::Database::verify) lists them.
     pub damaged_contents: u64,
+    /// Whether the upkeep in the background has ended by a panic, which was reported on stderr. Nothing is
+    /// collected until the database is opened again.
+    pub upkeep_has_ended: bool,
     /// Blocks that are not yet verified, because an index image made it unnecessary to read them.
     pub unread_blocks: u64,
     /// What the collector has done.
