@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::words::Word;
 
 /// A command, its arguments, and what it does.
-pub const COMMANDS: [(&str, &str, &str); 26] = [
+pub const COMMANDS: [(&str, &str, &str); 29] = [
     ("tables", "", "list the tables"),
     ("schema", "[T...]", "print definitions, as `create table` takes them"),
     ("get", "T KEY...", "print the row with this primary key"),
@@ -19,6 +19,9 @@ pub const COMMANDS: [(&str, &str, &str); 26] = [
     ("begin", "[read|snapshot]", "open a transaction; without one each command commits"),
     ("commit", "", "commit the open transaction"),
     ("rollback", "", "undo what the open transaction has written"),
+    ("prepared", "", "list the prepared transactions, which wait to be decided"),
+    ("commit prepared", "NAME", "commit a prepared transaction"),
+    ("rollback prepared", "NAME", "roll a prepared transaction back"),
     ("create table", "{DEFINITION}", "create a table"),
     ("create index", "T INDEX COLUMN...", "create an index; `create unique index` too"),
     (

@@ -22,6 +22,7 @@ mod definitions;
 mod error;
 mod explain;
 mod help;
+mod prepared;
 mod print;
 mod reading;
 mod rows;

@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::print::Mode;
 use crate::session::Session;
 use crate::words::{self, Word};
-use crate::{definitions, explain, help, rows};
+use crate::{definitions, explain, help, prepared, rows};
 
 /// Scripts that a script may run, one within the other.
 const DEEPEST: usize = 16;
@@ -109,6 +109,10 @@ impl<'s> Shell<'s> {
             }
             "get" | "scan" | "count" | "insert" | "upsert" | "update" | "delete" => {
                 rows::run(&mut self.session, &verb, rest, out)?;
+            }
+            "prepared" => prepared::list(&self.session, rest, out)?,
+            "commit" | "rollback" if rest.first().is_some_and(|word| word.is("prepared")) => {
+                prepared::decide(&self.session, &verb, &rest[1..], out)?;
             }
             "begin" | "commit" | "rollback" => self.transaction(&verb, rest, out)?,
             "explain" | "stats" | "transactions" => explain::run(&self.session, &verb, rest, out)?,

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use pantile::{Database, Decimal, OwnedValue, TableDef, Type, Value};
+use pantile::{Database, Decimal, Isolation, OwnedValue, TableDef, TransactionOptions, Type, Value};
 use pantile_shell::{Error, Flow, Shell};
 
 use crate::home::{self, GO_ON, done, refused};
@@ -267,4 +267,35 @@ fn the_database_explains_itself() {
     done(&mut shell, ".timing on");
     assert!(done(&mut shell, "count n").starts_with("99\n0.0"));
     assert!(done(&mut shell, ".help").lines().count() > 26);
+}
+
+#[test]
+fn prepared_transactions_are_listed_and_decided() {
+    let db = numbers(2);
+    let mut shell = Shell::new(&db, &GO_ON);
+    assert_eq!(done(&mut shell, "prepared"), "no transaction is prepared\n");
+    let table = db.table("n").expect("the table");
+    for (n, name) in [(7u32, &b"transfer 5"[..]), (8, &b"\x01'"[..]), (9, &b"kept"[..])] {
+        // Readers do not wait for it.
+        let mut txn = db.begin_with(TransactionOptions::new().isolation(Isolation::Snapshot)).expect("begin");
+        txn.insert(&table, &[n.into(), n.into(), "new".into()]).expect("a row");
+        drop(db.prepare(txn, name).expect("prepared"));
+    }
+    assert_eq!(done(&mut shell, "PREPARED"), "\\x01\\'\nkept\n\"transfer 5\"\n");
+    // The open transaction is another one.
+    done(&mut shell, "begin");
+    assert_eq!(done(&mut shell, "commit prepared \"transfer 5\""), "committed\n");
+    assert_eq!(done(&mut shell, r"rollback prepared \x01\'"), "rolled back\n");
+    assert!(shell.is_in_transaction());
+    done(&mut shell, "rollback");
+    assert_eq!(done(&mut shell, "prepared"), "kept\n");
+    assert_eq!(done(&mut shell, "count n"), "3\n");
+    for (command, message) in [
+        ("commit prepared", "`commit prepared NAME`"),
+        ("commit prepared a b", "`commit prepared NAME`"),
+        ("rollback prepared \"transfer 5\"", "no prepared transaction is called \"transfer 5\""),
+        ("prepared kept", "`prepared` stands alone"),
+    ] {
+        assert!(refused(&mut shell, command).contains(message), "{command}");
+    }
 }
