@@ -46,8 +46,9 @@ impl PantileStorage {
         let mut bound = None;
         let mut filter = None;
         if let Some((operator, value)) = compared {
-            // A longer value is compared with the rows themselves.
-            for bytes in spellings(&value)?.into_iter().filter(|bytes| bytes.len() <= MOST_OF_KEY) {
+            // A longer value is compared with the rows themselves, and so is NaN, which equals nothing.
+            let can_bound = |bytes: &Vec<u8>| bytes.len() <= MOST_OF_KEY && *bytes != [order::NAN];
+            for bytes in spellings(&value)?.into_iter().filter(can_bound) {
                 if is_comparable(&self.tables, &txn, id, &bytes)? {
                     bound = Some((operator, bytes));
                 }

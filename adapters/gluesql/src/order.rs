@@ -12,6 +12,10 @@ use gluesql_core::data::{Interval, Key};
 /// The class of NULL, which is greater than every value.
 pub const NULL: u8 = 0xff;
 
+/// The class of NaN, whatever its bits. SQL finds it by no comparison, so it is not in the order of the numbers; sorted, it
+/// follows them.
+pub const NAN: u8 = 0xfe;
+
 const BOOL: u8 = 1;
 const INTEGER: u8 = 2;
 const F32: u8 = 3;
@@ -45,6 +49,8 @@ pub fn bytes_of(key: &Key) -> Vec<u8> {
         Key::U32(v) => unsigned(u128::from(*v)),
         Key::U64(v) => unsigned(u128::from(*v)),
         Key::U128(v) => unsigned(*v),
+        Key::F32(v) if v.0.is_nan() => vec![NAN],
+        Key::F64(v) if v.0.is_nan() => vec![NAN],
         Key::F32(v) => of(F32, &[&f32_bits(v.0).to_be_bytes()]),
         Key::F64(v) => of(F64, &[&f64_bits(v.0).to_be_bytes()]),
         Key::Decimal(v) => decimal(v.mantissa(), v.scale()),

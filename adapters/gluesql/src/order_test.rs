@@ -3,7 +3,7 @@ use std::net::IpAddr;
 use gluesql_core::chrono::{NaiveDate, NaiveTime};
 use gluesql_core::data::{Interval, Key};
 
-use super::bytes_of;
+use super::{NAN, bytes_of};
 
 fn ascend(keys: Vec<Key>) {
     for pair in keys.windows(2) {
@@ -44,6 +44,17 @@ fn floats_ascend() {
     ascend(floats.map(|v| Key::F32(v.into())).to_vec());
     assert_eq!(bytes_of(&Key::F64((-0.0).into())), bytes_of(&Key::F64(0.0.into())));
     assert_eq!(bytes_of(&Key::F32((-0.0).into())), bytes_of(&Key::F32(0.0.into())));
+}
+
+/// An index with one has values of two classes, so comparisons look at the rows.
+#[test]
+fn all_nans_are_one_value_behind_the_numbers() {
+    let nans = [f64::NAN, -f64::NAN, f64::from_bits(f64::NAN.to_bits() | 1)];
+    for nan in nans {
+        assert_eq!(bytes_of(&Key::F64(nan.into())), [NAN]);
+        assert_eq!(bytes_of(&Key::F32((nan as f32).into())), [NAN]);
+    }
+    ascend(vec![Key::F64(f64::INFINITY.into()), Key::F64(f64::NAN.into()), Key::None]);
 }
 
 #[test]
