@@ -37,8 +37,8 @@ pub(crate) const COMMITTING: u32 = 2;
 /// `appending` of one that commits and may be past its last look at the read
 /// marks of what it has written.
 const DECIDING: u32 = 3;
-/// `appending` of one that moves to a later timestamp, which it is about to
-/// announce.
+/// `appending` of one that draws the timestamp at which it writes, late or moving to a later one, and is about to
+/// announce it.
 pub(crate) const MOVING: u32 = 4;
 
 /// How a transaction reads and writes, as far as other transactions must know.
@@ -497,6 +497,10 @@ impl Registry {
     /// reader that finds a lock and no bound, or a bound above itself (I-6).
     pub fn draw_commit(&self, slot: Slot, newest: Timestamp) -> Timestamp {
         let state = &self.slots[slot.index()];
+        // Until here it may have looked at definitions for long, and waited for others.
+        if state.appending.load(Ordering::Relaxed) == COMMITTING {
+            state.appending.store(MOVING, Ordering::SeqCst);
+        }
         let bound = self.draw_unread(slot);
         state.pending.store(bound.get(), Ordering::SeqCst);
         // A reader that found no bound drew before the store, on a clock that

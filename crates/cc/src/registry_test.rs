@@ -149,6 +149,8 @@ fn writers_begin_above_a_reader_that_leaves_no_marks() {
     let (later, late) = begin(Begin::Reader);
     assert!(registry.is_past_writers(later, late), "it will draw above");
     registry.set_committing(writer);
+    assert!(registry.is_past_writers(later, late), "it has not drawn yet");
+    registry.set_moving(writer);
     assert!(!registry.is_past_writers(later, late), "it may have drawn below");
     assert!(registry.draw_commit(writer, Timestamp::ZERO) > late);
     assert!(registry.is_past_writers(later, late), "it has announced a bound above");

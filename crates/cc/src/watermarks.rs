@@ -36,6 +36,12 @@ impl SlotState {
         self.appending.load(Ordering::SeqCst) != IDLE && !self.prepared.load(Ordering::SeqCst)
     }
 
+    /// Whether the slot's transaction may have drawn the bound that it is about to announce. One that commits and has
+    /// not come to that will draw above the present, like one that does not commit yet.
+    fn may_have_drawn(&self) -> bool {
+        self.appending.load(Ordering::SeqCst) > COMMITTING
+    }
+
     /// Whether something done in the slot may use a table that was created after the slot's
     /// transaction began. To a commit belongs upkeep, which comes to any table (I-37).
     fn may_use_newer_tables(&self) -> bool {
@@ -148,8 +154,8 @@ impl Registry {
                 FREE | ENTERING_SAFELY => true,
                 ENTERING => false,
                 _ => {
-                    // One that commits may have drawn the bound that it is about to announce.
-                    let is_drawing = state.appending.load(Ordering::SeqCst) >= COMMITTING;
+                    // In this order: a bound that it draws after this look is above `ts`.
+                    let is_drawing = state.may_have_drawn();
                     match state.pending.load(Ordering::SeqCst) {
                         u64::MAX => !is_drawing,
                         pending => pending > ts.get(),
@@ -252,8 +258,7 @@ impl Registry {
     /// just below that bound.
     fn publishes_from(state: &SlotState) -> Option<u64> {
         let pending = state.pending.load(Ordering::SeqCst);
-        let is_drawing = state.appending.load(Ordering::SeqCst) >= COMMITTING;
-        if pending == u64::MAX && is_drawing { None } else { Some(pending) }
+        if pending == u64::MAX && state.may_have_drawn() { None } else { Some(pending) }
     }
 
     /// Where the running transactions read. Returns `None` if one is just

@@ -115,6 +115,9 @@ fn one_that_reads_no_more_holds_up_nothing() {
         let set = registry.running_set().expect("nobody is just beginning");
         assert!(!set.may_see(ts, Timestamp::from_raw(ts.get() + 1)), "{how:?}: {set:?}");
         registry.set_committing(slot);
+        assert!(registry.running_set().is_some(), "it looks at definitions, and draws later");
+        assert!(refreshed().0 > watermark, "{how:?}");
+        registry.set_moving(slot);
         assert!(registry.running_set().is_none(), "it may have drawn where it writes");
         let before = registry.watermark();
         assert_eq!(refreshed().0, before, "{how:?}: it may have drawn where it writes");
@@ -473,6 +476,9 @@ fn a_late_writer_is_not_overlooked_before_it_announces_its_bound() {
         let before = registry.running_set().expect("no transaction commits");
         assert!(before.may_see(begin, Timestamp::MAX) && before.min() <= begin, "{source:?}");
         registry.set_committing(writer);
+        // It may have much to look at, and wait for others, before it draws.
+        assert!(registry.running_set().is_some(), "{source:?}");
+        registry.set_moving(writer);
         assert_eq!(registry.running_set(), None, "{source:?}");
         let commit = registry.draw_commit(writer, Timestamp::ZERO);
         let set = registry.running_set().expect("it has announced where it will write");

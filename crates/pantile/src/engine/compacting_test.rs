@@ -11,7 +11,7 @@ fn what_could_not_be_looked_at_is_not_done() {
     let options = Options::new().medium(MediumKind::Dram).simulated_time(SimulatedTime::default());
     let db = options.open("unused").expect("open");
     let (permit, _) = db.core.enter(Begin::LateWriter).expect("a slot");
-    db.core.registry.set_committing(permit.slot());
+    db.core.registry.set_moving(permit.slot());
     let left = db.compact().expect("compact");
     assert!(left.is_held && !left.is_done(), "{left:?}");
     db.core.leave(permit);
