@@ -575,7 +575,8 @@ int ha_pantile::read_at_key(uchar *record)
   free_cursor();
   leave_out_unused();
   is_at_key= true;
-  const int code= pantile_find_row(txn, share->table, key_values.data(), key_values.size(), row, &row_id);
+  const auto find= [&](auto by) { return by(txn, share->table, key_values.data(), key_values.size(), row, &row_id); };
+  const int code= !locks_rows ? find(pantile_find_row) : read_locking([&] { return find(pantile_find_row_for_update); });
   return code == PANTILE_OK ? fill(record) : error(code, HA_ERR_KEY_NOT_FOUND);
 }
 
@@ -587,7 +588,7 @@ int ha_pantile::index_read_map(uchar *record, const uchar *key, key_part_map par
   if (!key || !length)
     return whole_index(record, false);
   const bool is_whole= shape.encode_key(table, active_index, key, length, key_scratch, key_values);
-  if (how == HA_READ_KEY_EXACT && active_index == shape.primary && is_whole && !locks_rows && !pushed_idx_cond &&
+  if (how == HA_READ_KEY_EXACT && active_index == shape.primary && is_whole && !skips_locked && !pushed_idx_cond &&
       key_values.size() == shape.keys[active_index].parts.size())
   {
     sought.assign(key, key + length);
@@ -693,8 +694,9 @@ int ha_pantile::step(uchar *record, bool reverse)
   if (int failed= ready())
     return failed;
   const bool is_in_range= end_range || pushed_idx_cond;
+  /* A query that locks rows and goes backward from a key wants no other row. */
   if (!cursor)
-    return is_at_key && !is_in_range ? beside_sought(record, reverse) : HA_ERR_END_OF_FILE;
+    return is_at_key && !is_in_range && !(reverse && locks_rows) ? beside_sought(record, reverse) : HA_ERR_END_OF_FILE;
   const bool is_same= cursor_txn == txn_number;
   /* Beyond the last row, the one before is the last. */
   if (is_at_end && cursor_reverse != reverse && !cursor_is_bounded)

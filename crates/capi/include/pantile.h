@@ -1226,6 +1226,14 @@ int pantile_find_row(struct pantile_txn *txn,
                      struct pantile_row *row,
                      uint64_t *id);
 
+// The same as `pantile_find_row`, and keeps others from writing the row until the transaction has ended.
+int pantile_find_row_for_update(struct pantile_txn *txn,
+                                const struct pantile_table *table,
+                                const struct pantile_value *key,
+                                size_t key_len,
+                                struct pantile_row *row,
+                                uint64_t *id);
+
 // Fetches rows that are read soon: into the processor's caches, or into memory if the database is larger than that.
 // `keys` are `count` primary keys of `key_len` values each, one behind the other, or the first values of primary keys; then
 // the first 16 rows, or less, of each are fetched. A key may have no row. That is only to save time: many rows are waited

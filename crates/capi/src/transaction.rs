@@ -529,6 +529,25 @@ pub extern "C" fn pantile_find_row(
     })
 }
 
+/// The same as `pantile_find_row`, and keeps others from writing the row until the transaction has ended.
+#[unsafe(no_mangle)]
+pub extern "C" fn pantile_find_row_for_update(
+    txn: *mut pantile_txn,
+    table: *const pantile_table,
+    key: *const pantile_value,
+    key_len: usize,
+    row: *mut pantile_row,
+    id: *mut u64,
+) -> c_int {
+    about(txn, |txn| {
+        let (table, place, id) = (lent(table, "the table")?, lent_mut(row, "the row")?, Out::new(id)?);
+        let found = txn.open_mut()?.find_row_for_update(&table.table, &values(key, key_len)?)?;
+        let Some((at, row)) = found else { return Ok(PANTILE_NOT_FOUND) };
+        id.set(at.get());
+        place.load(&row, &table.columns).map(|()| PANTILE_OK)
+    })
+}
+
 /// Fetches rows that are read soon: into the processor's caches, or into memory if the database is larger than that.
 /// `keys` are `count` primary keys of `key_len` values each, one behind the other, or the first values of primary keys; then
 /// the first 16 rows, or less, of each are fetched. A key may have no row. That is only to save time: many rows are waited

@@ -229,11 +229,15 @@ static void cursors(pantile_db *db, pantile_table *table) {
     uint64_t found = UINT64_MAX;
     OK(pantile_find_row(txn, table, &values[0], 1, place, &found));
     EXPECT(found == at);
+    found = UINT64_MAX;
+    OK(pantile_find_row_for_update(txn, table, &values[0], 1, place, &found));
+    EXPECT(found == at);
     size_t savepoint;
     OK(pantile_savepoint(txn, &savepoint));
     OK(pantile_delete_row(txn, table, at));
     EXPECT(pantile_get_row(txn, table, at, place) == PANTILE_NOT_FOUND);
     EXPECT(pantile_find_row(txn, table, &values[0], 1, place, &found) == PANTILE_NOT_FOUND);
+    EXPECT(pantile_find_row_for_update(txn, table, &values[0], 1, place, &found) == PANTILE_NOT_FOUND);
     EXPECT(pantile_get_row(txn, table, UINT64_MAX, place) == PANTILE_NOT_FOUND);
     OK(pantile_rollback_to(txn, savepoint));
     OK(pantile_release_savepoint(txn, savepoint));

@@ -12,6 +12,7 @@ use crate::transactions::row_edit::RowEdit;
 use crate::transactions::transaction::Transaction;
 use crate::types::columns::ColumnRef;
 use crate::types::error::Result;
+use crate::types::isolation::Isolation;
 use crate::types::row::Row;
 use crate::types::row_id::RowId;
 use crate::types::value::Value;
@@ -63,6 +64,35 @@ impl Transaction {
     pub fn get_row_for_update<'t>(&'t mut self, table: &'t Table, id: RowId) -> Result<Option<Row<'t>>> {
         self.check_lock(&table.inner)?;
         self.get_held(table, Which::Row(id))
+    }
+
+    /// Reads the row with this primary key, locks it, and returns it with its place, or `None`. Takes less
+    /// than a cursor for one row.
+    ///
+    /// # Errors
+    /// As [`Transaction::get_for_update`]. Like a cursor, and unlike that, it neither waits for a row that
+    /// a snapshot does not show nor fails because of it.
+    pub fn find_row_for_update<'t>(
+        &'t mut self,
+        table: &'t Table,
+        key: &[Value<'_>],
+    ) -> Result<Option<(RowId, Row<'t>)>> {
+        let inner = &*table.inner;
+        self.check_lock(inner)?;
+        let key = self.point_key(inner, key)?;
+        self.has_cursors.set(true);
+        let which = match self.isolation {
+            Isolation::ReadCommitted => Which::Key(key.words(), None),
+            Isolation::Snapshot | Isolation::Serializable => {
+                match self.find(inner, key.words(), self.statement())? {
+                    Some((tuple, _)) => Which::Row(RowId(tuple.0)),
+                    None => return Ok(None),
+                }
+            }
+        };
+        let Some(held) = self.hold_to_read(inner, which)? else { return Ok(None) };
+        let place = RowId(self.buffers.writes[held.write as usize].tuple.0);
+        Ok(self.held_row(table, held).map(|row| (place, row)))
     }
 
     /// Changes columns of the row at this place. Returns whether there is one.

@@ -336,12 +336,18 @@ impl Transaction {
 
     /// Locks a row and reads it, if it is there.
     pub(super) fn get_held<'t>(&'t mut self, table: &'t Table, which: Which<'_>) -> Result<Option<Row<'t>>> {
+        let held = self.hold_to_read(&table.inner, which)?;
+        Ok(held.and_then(|held| self.held_row(table, held)))
+    }
+
+    /// Locks a row that is to be read, if it is there.
+    pub(super) fn hold_to_read(&mut self, table: &TableInner, which: Which<'_>) -> Result<Option<Held>> {
         let mut held = None;
         self.or_undo(|txn| {
-            held = txn.hold_whole(&table.inner, which)?;
+            held = txn.hold_whole(table, which)?;
             Ok(held.is_some())
         })?;
-        Ok(held.and_then(|held| self.held_row(table, held)))
+        Ok(held)
     }
 
     /// The row of a tuple that the transaction has locked, as it is now.

@@ -123,6 +123,56 @@ fn cursors_turn_anywhere() {
     }
 }
 
+/// By the whole key, a row is found and locked as a cursor over that key would.
+#[test]
+fn a_row_is_found_by_its_key_as_a_cursor_finds_it() {
+    const SINCE_THE_SNAPSHOT: u64 = 9;
+    for level in [Isolation::Serializable, Isolation::Snapshot, Isolation::ReadCommitted] {
+        let goods = Goods::new(in_memory(), 5);
+        let new = |id: u64| [id.into(), 0u32.into(), Value::Null];
+        let change = |txn: &mut Transaction, id: u64| {
+            txn.update(&goods.table, &[id.into()], &[("kind", 70u32.into())]).map(drop)
+        };
+        let mut txns = [goods.begin(level), goods.begin(level)];
+        for txn in &mut txns {
+            txn.set_conflict(ConflictPolicy::Abort);
+        }
+        goods
+            .db
+            .run(|txn| {
+                change(txn, 1)?;
+                txn.delete(&goods.table, &[2u64.into()])?;
+                txn.insert(&goods.table, &new(SINCE_THE_SNAPSHOT))
+            })
+            .expect("changes");
+        let mut other = goods.begin(Isolation::ReadCommitted);
+        change(&mut other, 3).expect("an update");
+        other.insert(&goods.table, &new(10)).expect("a new row");
+        let [by_cursor, by_key] = txns.each_mut();
+        for id in [0, 1, 2, 3, 10, SINCE_THE_SNAPSHOT, 11] {
+            let key = [Value::from(id)];
+            let mut cursor = by_cursor.cursor(&goods.table, Range::prefix(&key)).expect("a cursor");
+            let wanted = match locked(&mut cursor, by_cursor) {
+                Ok(row) => Ok(row.map(|row| (cursor.row_id().expect("a place"), row))),
+                error => Err(conflict(error)),
+            };
+            // The other one is to lock it.
+            if let Ok(Some((place, _))) = wanted {
+                assert!(by_cursor.unlock_row(&goods.table, place), "{level:?}, row {id}");
+            }
+            let found = match by_key.find_row_for_update(&goods.table, &key) {
+                Ok(row) => Ok(row.map(|(place, row)| (place, row.get::<u64>(0).expect("an id")))),
+                Err(Error::Conflict { conflict, .. }) => Err(conflict),
+                Err(other) => panic!("{other:?}"),
+            };
+            assert_eq!(found, wanted, "{level:?}, row {id}");
+            if let Ok(Some((place, _))) = found {
+                assert!(by_key.unlock_row(&goods.table, place), "{level:?}, row {id}");
+            }
+        }
+    }
+}
+
 /// Where a change moves a row on in the index, the cursor would meet it again and again.
 #[test]
 fn rows_that_are_moved_on_are_come_to_once() {
