@@ -95,7 +95,7 @@ int ha_pantile::open(const char *name, int, uint)
   unlock_shared_ha_data();
   if (code != PANTILE_OK)
     return error(code, HA_ERR_NO_SUCH_TABLE);
-  row= pantile_row_new();
+  make_row();
   has_one_unique_key= std::count_if(table->key_info, table->key_info + table->s->keys,
                                     [](const KEY &key) { return key.flags & HA_NOSAME; }) == 1;
   read_virtual_columns_from_rows();
@@ -141,6 +141,15 @@ int ha_pantile::open_indexes()
     }
   generation= share->generation;
   return 0;
+}
+
+/* What a record holds of long values is where they are, so they stay there when the transaction goes on. All else is copied
+ * into the record at once. */
+void ha_pantile::make_row()
+{
+  pantile_row_free(row);
+  row= pantile_row_new();
+  pantile_row_lend(row, !table->s->blob_fields);
 }
 
 void ha_pantile::free_cursor()
@@ -373,8 +382,7 @@ int ha_pantile::reset()
   /* Handlers are kept for later statements, and there are many. */
   if (read_large)
   {
-    pantile_row_free(row);
-    row= pantile_row_new();
+    make_row();
     left_out.clear();
     read_large= false;
   }
@@ -384,7 +392,7 @@ int ha_pantile::reset()
 void ha_pantile::unlock_row()
 {
   /* Another place of the statement may have locked it, and need it. */
-  if (locks_rows && has_locked_row && running())
+  if (locks_rows && pantile_row_is_newly_locked(row) && running())
     pantile_unlock_row(txn, share->table, row_id);
 }
 
@@ -392,17 +400,6 @@ void ha_pantile::unlock_row()
 
 /* A longer value is not kept in memory from one statement to the next. */
 static constexpr size_t KEPT_BYTES= 65536;
-
-/* A read that locks the row, and notes whether it was locked before. */
-template <class Read> int ha_pantile::read_locking(Read read)
-{
-  size_t before= 0, after= 0;
-  pantile_locked_rows(txn, &before);
-  const int code= read();
-  pantile_locked_rows(txn, &after);
-  has_locked_row= after > before;
-  return code;
-}
 
 bool ha_pantile::has_come_to_row() const
 {
@@ -439,13 +436,13 @@ void ha_pantile::leave_out_unused()
 
 int ha_pantile::fill(uchar *record)
 {
-  values.resize(shape.columns);
-  if (int code= pantile_row_values(row, values.data(), values.size()))
+  const pantile_value *found;
+  if (int code= pantile_row_data(row, shape.columns, &found))
     return error(code);
   if (table->s->blob_fields)
-    for (const pantile_value &value : values)
-      read_large|= value.kind == PANTILE_BYTES && value.as.bytes.len > KEPT_BYTES;
-  shape.decode(table, values.data(), record, locks_rows);
+    for (const pantile_value *value= found; value < found + shape.columns; value++)
+      read_large|= value->kind == PANTILE_BYTES && value->as.bytes.len > KEPT_BYTES;
+  shape.decode(table, found, record, locks_rows);
   /* A partitioned table merges what its parts hand over in buffers of its own; there the server computes nothing. Of the
    * row that is in the way of another (record[1]) it does, and keeps the long values of the other meanwhile. */
   int failed= 0;
@@ -465,9 +462,8 @@ int ha_pantile::fetch(uchar *record)
   leave_out_unused();
   for (;;)
   {
-    const int code= !locks_rows ? pantile_cursor_next(cursor, txn, row) : read_locking([&] {
-      return pantile_cursor_next_for_update(cursor, txn, skips_locked, row);
-    });
+    const int code= locks_rows ? pantile_cursor_next_for_update(cursor, txn, skips_locked, row)
+                               : pantile_cursor_next(cursor, txn, row);
     if (code != PANTILE_OK)
     {
       is_at_end= code == PANTILE_DONE;
@@ -528,9 +524,7 @@ int ha_pantile::rnd_pos(uchar *record, uchar *position)
     return failed;
   const uint64_t id= uint8korr(position);
   leave_out_unused();
-  const int code= !locks_rows ? pantile_get_row(txn, share->table, id, row) : read_locking([&] {
-    return pantile_get_row_for_update(txn, share->table, id, row);
-  });
+  const int code= (locks_rows ? pantile_get_row_for_update : pantile_get_row)(txn, share->table, id, row);
   if (code != PANTILE_OK)
     return error(code, HA_ERR_KEY_NOT_FOUND);
   row_id= id;
@@ -575,8 +569,8 @@ int ha_pantile::read_at_key(uchar *record)
   free_cursor();
   leave_out_unused();
   is_at_key= true;
-  const auto find= [&](auto by) { return by(txn, share->table, key_values.data(), key_values.size(), row, &row_id); };
-  const int code= !locks_rows ? find(pantile_find_row) : read_locking([&] { return find(pantile_find_row_for_update); });
+  const int code= (locks_rows ? pantile_find_row_for_update : pantile_find_row)(txn, share->table, key_values.data(),
+                                                                                 key_values.size(), row, &row_id);
   return code == PANTILE_OK ? fill(record) : error(code, HA_ERR_KEY_NOT_FOUND);
 }
 

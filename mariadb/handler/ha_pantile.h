@@ -183,9 +183,9 @@ private:
   int ready();
   int ready_to_look();
   pantile_txn *running() const;
-  template <class Read> int read_locking(Read read);
   int lock_duplicate();
   int insert_or_lock();
+  void make_row();
   void free_cursor();
   void free_all();
   int open_indexes();
@@ -248,8 +248,6 @@ private:
   bool is_newer= false;
   bool is_clone= false;
   bool skips_locked= false;
-  /* The row that was read last was not locked before. */
-  bool has_locked_row= false;
 
   pantile_cursor *cursor= nullptr;
   uint64_t cursor_txn= 0;

@@ -259,7 +259,7 @@ typedef struct pantile_parts pantile_parts;
 typedef struct pantile_prepared pantile_prepared;
 
 // A place for the values of a row. It keeps its memory from row to row. The values are copies: they stay as they are
-// when the transaction goes on or ends.
+// when the transaction goes on or ends. After `pantile_row_lend`, they are not.
 typedef struct pantile_row pantile_row;
 
 // A table of an open database.
@@ -1079,6 +1079,14 @@ int pantile_row_leave_out(struct pantile_row *row,
                           const size_t *columns,
                           size_t len);
 
+// From the next read on, bytes of values in this row stay where the engine has them, with `lends`, and are not copied:
+// they are valid until the next call with the row's transaction.
+int pantile_row_lend(struct pantile_row *row,
+                     bool lends);
+
+// Whether the last read into this row has locked it, and it was not locked before.
+bool pantile_row_is_newly_locked(const struct pantile_row *row);
+
 // How many values the row has; 0 for NULL, and before a row has been read into it.
 size_t pantile_row_len(const struct pantile_row *row);
 
@@ -1093,6 +1101,12 @@ int pantile_row_get(const struct pantile_row *row,
 int pantile_row_values(const struct pantile_row *row,
                        struct pantile_value *out,
                        size_t len);
+
+// Where the first `len` values of the row are, which saves copying them. They are valid as long as their bytes. Fails if
+// the row has fewer.
+int pantile_row_data(const struct pantile_row *row,
+                     size_t len,
+                     const struct pantile_value **out);
 
 // Begins a transaction. `options` may be NULL. Ended by `pantile_commit`, `pantile_publish` or `pantile_rollback`.
 int pantile_begin(struct pantile_db *db,

@@ -10,7 +10,7 @@ use crate::database::{ColumnFacts, pantile_index, pantile_table};
 use crate::error::{Failure, PANTILE_DONE, PANTILE_NOT_FOUND, PANTILE_OK, call};
 use crate::pointer::{Out, free, lent, lent_mut};
 use crate::row::pantile_row;
-use crate::transaction::{about, pantile_txn};
+use crate::transaction::{about, lock_into, pantile_txn};
 use crate::value::{pantile_value, values};
 
 /// There is no bound.
@@ -188,8 +188,10 @@ pub extern "C" fn pantile_cursor_next_for_update(
 ) -> c_int {
     about(txn, |txn| {
         let (cursor, place) = (lent_mut(cursor, "the cursor")?, lent_mut(row, "the row")?);
-        let found = cursor.cursor.next_for_update(txn.open_mut()?, skip_locked)?;
-        load(place, found, &cursor.columns).inspect_err(|_| cursor.cursor.step_back())
+        lock_into(txn, place, |txn, place| {
+            let found = cursor.cursor.next_for_update(txn, skip_locked)?;
+            load(place, found, &cursor.columns).inspect_err(|_| cursor.cursor.step_back())
+        })
     })
 }
 

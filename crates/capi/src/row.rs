@@ -2,18 +2,17 @@
 
 use std::borrow::Cow;
 use std::ffi::c_int;
+use std::ops::Range;
 
 use pantile::{Error, Row, Value};
 
 use crate::database::ColumnFacts;
 use crate::error::{Failure, PANTILE_NOT_FOUND, PANTILE_OK, call};
 use crate::pointer::{Out, array, array_mut, free, lent, lent_mut};
-use crate::value::{
-    PANTILE_BYTES, PANTILE_TEXT, pantile_null, pantile_span, pantile_value, pantile_value_as,
-};
+use crate::value::{PANTILE_BYTES, PANTILE_TEXT, pantile_null, pantile_value};
 
 /// A place for the values of a row. It keeps its memory from row to row. The values are copies: they stay as they are
-/// when the transaction goes on or ends.
+/// when the transaction goes on or ends. After `pantile_row_lend`, they are not.
 #[derive(Default)]
 pub struct pantile_row {
     held: Held,
@@ -21,22 +20,40 @@ pub struct pantile_row {
     next: Held,
     /// Columns that are not read, in order.
     left_out: Vec<usize>,
+    /// Bytes stay where the engine has them.
+    lends: bool,
+    is_newly_locked: bool,
 }
 
 #[derive(Default)]
 struct Held {
-    values: Vec<Copied>,
+    values: Vec<pantile_value>,
     bytes: Vec<u8>,
+    /// Which values have copies in `bytes`, and where.
+    copied: Vec<(usize, Range<usize>)>,
 }
 
-enum Copied {
-    /// Points nowhere.
-    Plain(pantile_value),
-    Bytes {
-        kind: c_int,
-        start: usize,
-        len: usize,
-    },
+impl Held {
+    fn clear(&mut self) {
+        self.values.clear();
+        self.bytes.clear();
+        self.copied.clear();
+    }
+
+    fn copy(&mut self, kind: c_int, bytes: &[u8]) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(bytes);
+        self.copied.push((self.values.len(), start..self.bytes.len()));
+        self.values.push(pantile_value::of_bytes(kind, bytes));
+    }
+
+    /// Once all have been copied, and move no more.
+    fn point_to_copies(&mut self) {
+        for (value, at) in &self.copied {
+            let value = &mut self.values[*value];
+            *value = pantile_value::of_bytes(value.kind, &self.bytes[at.clone()]);
+        }
+    }
 }
 
 impl pantile_row {
@@ -50,43 +67,40 @@ impl pantile_row {
 
     /// Takes the values of a row. If one of them cannot be read, the row stays as it is.
     pub(crate) fn load(&mut self, row: &Row<'_>, columns: &[ColumnFacts]) -> Result<(), Failure> {
-        let Held { values, bytes } = &mut self.next;
-        values.clear();
-        bytes.clear();
+        let next = &mut self.next;
+        next.clear();
         for (n, facts) in columns.iter().enumerate() {
             if self.left_out.binary_search(&n).is_ok() {
-                values.push(Copied::Plain(pantile_null()));
+                next.values.push(pantile_null());
                 continue;
             }
-            values.push(match row.get::<Value<'_>>(n) {
-                Err(Error::OutOfLine { .. }) => copied(bytes, facts.is_text(), &row.get::<Cow<'_, [u8]>>(n)?),
+            match row.get::<Value<'_>>(n) {
+                Err(Error::OutOfLine { .. }) => {
+                    let kind = if facts.is_text() { PANTILE_TEXT } else { PANTILE_BYTES };
+                    next.copy(kind, &row.get::<Cow<'_, [u8]>>(n)?);
+                }
                 value => match value? {
-                    Value::Str(text) => copied(bytes, true, text.as_bytes()),
-                    Value::Bytes(found) => copied(bytes, false, found),
-                    plain => Copied::Plain(pantile_value::from_value(&plain)),
+                    Value::Str(text) if !self.lends => next.copy(PANTILE_TEXT, text.as_bytes()),
+                    Value::Bytes(bytes) if !self.lends => next.copy(PANTILE_BYTES, bytes),
+                    value => next.values.push(pantile_value::from_value(&value)),
                 },
-            });
+            }
         }
+        next.point_to_copies();
+        self.is_newly_locked = false;
         std::mem::swap(&mut self.held, &mut self.next);
         Ok(())
     }
 
-    fn value(&self, column: usize) -> Option<pantile_value> {
-        Some(match self.held.values.get(column)? {
-            Copied::Plain(value) => *value,
-            &Copied::Bytes { kind, start, len } => {
-                let data = self.held.bytes[start..start + len].as_ptr();
-                let bytes = pantile_span { data, len };
-                pantile_value { kind, scale: 0, r#as: pantile_value_as { bytes } }
-            }
-        })
+    fn first_values(&self, len: usize) -> Result<&[pantile_value], Failure> {
+        let values = &self.held.values;
+        let has = values.len();
+        values.get(..len).ok_or_else(|| Failure::misuse(format!("the row has {has} values and not {len}")))
     }
-}
 
-fn copied(bytes: &mut Vec<u8>, is_text: bool, value: &[u8]) -> Copied {
-    let start = bytes.len();
-    bytes.extend_from_slice(value);
-    Copied::Bytes { kind: if is_text { PANTILE_TEXT } else { PANTILE_BYTES }, start, len: value.len() }
+    pub(crate) fn set_newly_locked(&mut self, is_newly_locked: bool) {
+        self.is_newly_locked = is_newly_locked;
+    }
 }
 
 /// A place for rows, with none in it. Freed by `pantile_row_free`.
@@ -115,6 +129,22 @@ pub extern "C" fn pantile_row_leave_out(row: *mut pantile_row, columns: *const u
     })
 }
 
+/// From the next read on, bytes of values in this row stay where the engine has them, with `lends`, and are not copied:
+/// they are valid until the next call with the row's transaction.
+#[unsafe(no_mangle)]
+pub extern "C" fn pantile_row_lend(row: *mut pantile_row, lends: bool) -> c_int {
+    call(|| {
+        lent_mut(row, "the row")?.lends = lends;
+        Ok(PANTILE_OK)
+    })
+}
+
+/// Whether the last read into this row has locked it, and it was not locked before.
+#[unsafe(no_mangle)]
+pub extern "C" fn pantile_row_is_newly_locked(row: *const pantile_row) -> bool {
+    lent(row, "the row").is_ok_and(|row| row.is_newly_locked)
+}
+
 /// How many values the row has; 0 for NULL, and before a row has been read into it.
 #[unsafe(no_mangle)]
 pub extern "C" fn pantile_row_len(row: *const pantile_row) -> usize {
@@ -128,7 +158,8 @@ pub extern "C" fn pantile_row_get(row: *const pantile_row, column: usize, out: *
     call(|| {
         let out = Out::new(out)?;
         let row = lent(row, "the row")?;
-        out.set(row.value(column).ok_or_else(|| Failure::misuse(format!("the row has no value {column}")))?);
+        let value = row.held.values.get(column);
+        out.set(*value.ok_or_else(|| Failure::misuse(format!("the row has no value {column}")))?);
         Ok(PANTILE_OK)
     })
 }
@@ -138,15 +169,23 @@ pub extern "C" fn pantile_row_get(row: *const pantile_row, column: usize, out: *
 #[unsafe(no_mangle)]
 pub extern "C" fn pantile_row_values(row: *const pantile_row, out: *mut pantile_value, len: usize) -> c_int {
     call(|| {
-        let row = lent(row, "the row")?;
-        let out = array_mut(out, len, "the place of the values")?;
-        let has = row.held.values.len();
-        if len > has {
-            return Err(Failure::misuse(format!("the row has {has} values and not {len}")));
-        }
-        for (column, place) in out.iter_mut().enumerate() {
-            *place = row.value(column).unwrap_or_else(|| pantile_null());
-        }
+        let values = lent(row, "the row")?.first_values(len)?;
+        array_mut(out, len, "the place of the values")?.copy_from_slice(values);
+        Ok(PANTILE_OK)
+    })
+}
+
+/// Where the first `len` values of the row are, which saves copying them. They are valid as long as their bytes. Fails if
+/// the row has fewer.
+#[unsafe(no_mangle)]
+pub extern "C" fn pantile_row_data(
+    row: *const pantile_row,
+    len: usize,
+    out: *mut *const pantile_value,
+) -> c_int {
+    call(|| {
+        let out = Out::new(out)?;
+        out.set(lent(row, "the row")?.first_values(len)?.as_ptr());
         Ok(PANTILE_OK)
     })
 }

@@ -124,6 +124,19 @@ pub(crate) fn about(
     })
 }
 
+/// Reads a row and locks it. The place then knows whether it was locked before.
+pub(crate) fn lock_into(
+    txn: &pantile_txn,
+    place: &mut pantile_row,
+    read: impl FnOnce(&mut Transaction, &mut pantile_row) -> Result<c_int, Failure>,
+) -> Result<c_int, Failure> {
+    let txn = txn.open_mut()?;
+    let before = txn.locked_rows();
+    let code = read(txn, place)?;
+    place.set_newly_locked(txn.locked_rows() > before);
+    Ok(code)
+}
+
 fn options_of(options: *const pantile_txn_options) -> Result<TransactionOptions, Failure> {
     if options.is_null() {
         return Ok(TransactionOptions::new());
@@ -541,10 +554,14 @@ pub extern "C" fn pantile_find_row_for_update(
 ) -> c_int {
     about(txn, |txn| {
         let (table, place, id) = (lent(table, "the table")?, lent_mut(row, "the row")?, Out::new(id)?);
-        let found = txn.open_mut()?.find_row_for_update(&table.table, &values(key, key_len)?)?;
-        let Some((at, row)) = found else { return Ok(PANTILE_NOT_FOUND) };
-        id.set(at.get());
-        place.load(&row, &table.columns).map(|()| PANTILE_OK)
+        let key = values(key, key_len)?;
+        lock_into(txn, place, |txn, place| {
+            let found = txn.find_row_for_update(&table.table, &key)?;
+            let Some((at, row)) = found else { return Ok(PANTILE_NOT_FOUND) };
+            place.load(&row, &table.columns)?;
+            id.set(at.get());
+            Ok(PANTILE_OK)
+        })
     })
 }
 
@@ -602,8 +619,10 @@ pub extern "C" fn pantile_get_for_update(
 ) -> c_int {
     about(txn, |txn| {
         let (table, place) = (lent(table, "the table")?, lent_mut(row, "the row")?);
-        let row = txn.open_mut()?.get_for_update(&table.table, &values(key, key_len)?)?;
-        place.take(row, &table.columns)
+        let key = values(key, key_len)?;
+        lock_into(txn, place, |txn, place| {
+            place.take(txn.get_for_update(&table.table, &key)?, &table.columns)
+        })
     })
 }
 
@@ -649,8 +668,9 @@ pub extern "C" fn pantile_get_row_for_update(
 ) -> c_int {
     about(txn, |txn| {
         let (table, place) = (lent(table, "the table")?, lent_mut(row, "the row")?);
-        let row = txn.open_mut()?.get_row_for_update(&table.table, RowId::new(id))?;
-        place.take(row, &table.columns)
+        lock_into(txn, place, |txn, place| {
+            place.take(txn.get_row_for_update(&table.table, RowId::new(id))?, &table.columns)
+        })
     })
 }
 

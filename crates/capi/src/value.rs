@@ -82,7 +82,8 @@ impl pantile_value {
         Self { kind, scale: 0, r#as }
     }
 
-    fn of_bytes(kind: c_int, bytes: &[u8]) -> Self {
+    /// Text or bytes, by its kind.
+    pub(crate) fn of_bytes(kind: c_int, bytes: &[u8]) -> Self {
         let bytes = pantile_span { data: bytes.as_ptr(), len: bytes.len() };
         Self::new(kind, pantile_value_as { bytes })
     }
