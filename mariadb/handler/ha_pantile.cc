@@ -891,31 +891,32 @@ int ha_pantile::update_row(const uchar *before, const uchar *after)
     return failed;
   if (!shape.encode(table, after, scratch, values))
     return refuse_long_key(after);
-  std::vector<size_t> columns;
-  std::vector<pantile_value> changed;
-  std::vector<bool> is_changed(table->s->fields);
+  changed_columns.clear();
+  changed_values.clear();
+  is_changed.assign(table->s->fields, false);
   for (const Stored_field &stored : shape.fields)
     if (shape.differs(table, stored, before, after))
     {
       is_changed[stored.field]= true;
-      columns.push_back(stored.column);
-      changed.push_back(values[stored.column]);
+      changed_columns.push_back(stored.column);
+      changed_values.push_back(values[stored.column]);
     }
-  if (columns.empty())
+  if (changed_columns.empty())
     return HA_ERR_RECORD_IS_THE_SAME;
   for (const Sort_column &sort : shape.sorts)
     if (is_changed[sort.field] || !table->field[sort.field]->stored_in_db())
     {
-      columns.push_back(sort.column);
-      changed.push_back(values[sort.column]);
+      changed_columns.push_back(sort.column);
+      changed_values.push_back(values[sort.column]);
     }
   for (const Key_shape &key : shape.keys)
     if (!key.null_fields.empty())
     {
-      columns.push_back(key.null_column);
-      changed.push_back(values[key.null_column]);
+      changed_columns.push_back(key.null_column);
+      changed_values.push_back(values[key.null_column]);
     }
-  int code= pantile_update_row(txn, share->table, row_id, columns.data(), changed.data(), columns.size());
+  int code= pantile_update_row(txn, share->table, row_id, changed_columns.data(), changed_values.data(),
+                               changed_columns.size());
   if (code == PANTILE_PRIMARY_KEY_CHANGED)
   {
     if (const TABLE_LIST *other= other_name(ha_thd(), table))

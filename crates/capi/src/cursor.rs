@@ -11,7 +11,7 @@ use crate::error::{Failure, PANTILE_DONE, PANTILE_NOT_FOUND, PANTILE_OK, call};
 use crate::pointer::{Out, free, lent, lent_mut};
 use crate::row::pantile_row;
 use crate::transaction::{about, lock_into, pantile_txn};
-use crate::value::{pantile_value, values};
+use crate::value::{Values, pantile_value, values};
 
 /// There is no bound.
 pub const PANTILE_UNBOUNDED: c_int = 0;
@@ -57,15 +57,15 @@ enum Of<'o> {
     Index(&'o Index),
 }
 
-fn bound<'v>(bound: &pantile_bound) -> Result<(c_int, Vec<Value<'v>>), Failure> {
+fn bound<'v>(bound: &pantile_bound) -> Result<(c_int, Values<'v>), Failure> {
     match bound.kind {
-        PANTILE_UNBOUNDED => Ok((PANTILE_UNBOUNDED, Vec::new())),
+        PANTILE_UNBOUNDED => Ok((PANTILE_UNBOUNDED, Values::new())),
         kind @ (PANTILE_INCLUDED | PANTILE_EXCLUDED) => Ok((kind, values(bound.values, bound.len)?)),
         other => Err(Failure::misuse(format!("there is no bound {other}"))),
     }
 }
 
-fn end<'b>((kind, values): &'b (c_int, Vec<Value<'b>>)) -> Bound<&'b [Value<'b>]> {
+fn end<'b>((kind, values): &'b (c_int, Values<'_>)) -> Bound<&'b [Value<'b>]> {
     match *kind {
         PANTILE_INCLUDED => Bound::Included(values),
         PANTILE_EXCLUDED => Bound::Excluded(values),

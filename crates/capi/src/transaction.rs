@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell, UnsafeCell};
 use std::ffi::{CStr, c_char, c_int, c_void};
 
 use pantile::{InFlight, Isolation, RowId, Savepoint, Transaction, TransactionOptions, Value};
+use smallvec::SmallVec;
 
 use crate::database::{pantile_db, pantile_index, pantile_table};
 use crate::error::{
@@ -13,7 +14,7 @@ use crate::options::policy;
 use crate::pointer::{Out, array, free, lent, lent_mut, taken, tell};
 use crate::row::pantile_row;
 use crate::stop::Context;
-use crate::value::{pantile_value, values};
+use crate::value::{Values, pantile_value, values};
 
 /// Transactions are as if run one by one, in an order that agrees with real time. The default.
 pub const PANTILE_SERIALIZABLE: c_int = 0;
@@ -471,6 +472,17 @@ pub extern "C" fn pantile_upsert(
     })
 }
 
+/// The numbers of columns and what they are set to.
+fn changes<'v>(
+    columns: *const usize,
+    new_values: *const pantile_value,
+    len: usize,
+) -> Result<SmallVec<[(usize, Value<'v>); 8]>, Failure> {
+    let columns = array(columns, len, "the array of columns")?;
+    let values = array(new_values, len, "the array of values")?;
+    columns.iter().zip(values).map(|(&column, value)| Ok((column, value.to_value()?))).collect()
+}
+
 /// Sets `len` columns, by their numbers, of the row with this primary key. Returns `PANTILE_NOT_FOUND` if there is none.
 #[unsafe(no_mangle)]
 pub extern "C" fn pantile_update(
@@ -483,8 +495,7 @@ pub extern "C" fn pantile_update(
     len: usize,
 ) -> c_int {
     about(txn, |txn| {
-        let columns = array(columns, len, "the array of columns")?;
-        let changes: Vec<_> = columns.iter().copied().zip(values(new_values, len)?).collect();
+        let changes = changes(columns, new_values, len)?;
         let table = &lent(table, "the table")?.table;
         Ok(found(txn.open_mut()?.update(table, &values(key, key_len)?, &changes)?))
     })
@@ -603,7 +614,7 @@ pub extern "C" fn pantile_fetch_ahead_index(
 }
 
 /// The values of `count` keys of `len` values each.
-fn keys_of<'a>(keys: *const pantile_value, len: usize, count: usize) -> Result<Vec<Value<'a>>, Failure> {
+fn keys_of<'a>(keys: *const pantile_value, len: usize, count: usize) -> Result<Values<'a>, Failure> {
     let all = len.checked_mul(count).filter(|all| *all > 0 || count == 0);
     values(keys, all.ok_or_else(|| Failure::misuse("a key has no values"))?)
 }
@@ -685,8 +696,7 @@ pub extern "C" fn pantile_update_row(
     len: usize,
 ) -> c_int {
     about(txn, |txn| {
-        let columns = array(columns, len, "the array of columns")?;
-        let changes: Vec<_> = columns.iter().copied().zip(values(new_values, len)?).collect();
+        let changes = changes(columns, new_values, len)?;
         let table = &lent(table, "the table")?.table;
         Ok(found(txn.open_mut()?.update_row(table, RowId::new(id), &changes)?))
     })

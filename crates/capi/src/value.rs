@@ -3,6 +3,7 @@
 use std::ffi::{CStr, c_char, c_int};
 
 use pantile::{Decimal, Value};
+use smallvec::SmallVec;
 
 use crate::error::Failure;
 use crate::pointer::array;
@@ -107,7 +108,7 @@ impl pantile_value {
     }
 
     /// As the engine sees it.
-    fn to_value<'v>(self) -> Result<Value<'v>, Failure> {
+    pub(crate) fn to_value<'v>(self) -> Result<Value<'v>, Failure> {
         // SAFETY: the kind says which field was set, and all bits are valid in each
         // but a truth value, which is read as a byte.
         unsafe {
@@ -141,8 +142,10 @@ fn bytes_of<'b>(bytes: pantile_span) -> Result<&'b [u8], Failure> {
     array(bytes.data, bytes.len, "the bytes of a value")
 }
 
-/// Values that a caller has lent for the time of the call.
-pub(crate) fn values<'v>(pointer: *const pantile_value, len: usize) -> Result<Vec<Value<'v>>, Failure> {
+/// Values that a caller has lent for the time of the call. Keys, and rows of few columns, need no memory of their own.
+pub(crate) type Values<'v> = SmallVec<[Value<'v>; 8]>;
+
+pub(crate) fn values<'v>(pointer: *const pantile_value, len: usize) -> Result<Values<'v>, Failure> {
     array(pointer, len, "the array of values")?.iter().map(|value| value.to_value()).collect()
 }
 
