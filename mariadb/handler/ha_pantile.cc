@@ -804,6 +804,7 @@ int ha_pantile::insert_or_lock()
 /* A text is longer than a key has room for. It is the first that has no sort key. */
 int ha_pantile::refuse_long_key(const uchar *record)
 {
+  shape.encode(table, record, scratch, values);
   Failure &last= failure();
   last.error= HA_ERR_INDEX_COL_TOO_LONG;
   last.message= "A value is too long for its key";
@@ -889,34 +890,12 @@ int ha_pantile::update_row(const uchar *before, const uchar *after)
     return failed;
   if (int failed= compute_virtual(after))
     return failed;
-  if (!shape.encode(table, after, scratch, values))
+  if (!shape.encode_changes(table, before, after, scratch, changes))
     return refuse_long_key(after);
-  changed_columns.clear();
-  changed_values.clear();
-  is_changed.assign(table->s->fields, false);
-  for (const Stored_field &stored : shape.fields)
-    if (shape.differs(table, stored, before, after))
-    {
-      is_changed[stored.field]= true;
-      changed_columns.push_back(stored.column);
-      changed_values.push_back(values[stored.column]);
-    }
-  if (changed_columns.empty())
+  if (changes.columns.empty())
     return HA_ERR_RECORD_IS_THE_SAME;
-  for (const Sort_column &sort : shape.sorts)
-    if (is_changed[sort.field] || !table->field[sort.field]->stored_in_db())
-    {
-      changed_columns.push_back(sort.column);
-      changed_values.push_back(values[sort.column]);
-    }
-  for (const Key_shape &key : shape.keys)
-    if (!key.null_fields.empty())
-    {
-      changed_columns.push_back(key.null_column);
-      changed_values.push_back(values[key.null_column]);
-    }
-  int code= pantile_update_row(txn, share->table, row_id, changed_columns.data(), changed_values.data(),
-                               changed_columns.size());
+  int code= pantile_update_row(txn, share->table, row_id, changes.columns.data(), changes.values.data(),
+                               changes.columns.size());
   if (code == PANTILE_PRIMARY_KEY_CHANGED)
   {
     if (const TABLE_LIST *other= other_name(ha_thd(), table))
@@ -924,6 +903,8 @@ int ha_pantile::update_row(const uchar *before, const uchar *after)
       my_error(ER_MULTI_UPDATE_KEY_CONFLICT, MYF(0), table->alias.c_ptr_safe(), other->alias.str);
       return HA_ERR_UNSUPPORTED;
     }
+    if (!shape.encode(table, after, scratch, values))
+      return refuse_long_key(after);
     size_t savepoint;
     if ((code= pantile_savepoint(txn, &savepoint)) == PANTILE_OK)
     {

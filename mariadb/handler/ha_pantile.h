@@ -268,10 +268,7 @@ private:
   /* The engine's columns that are not read into it. */
   std::vector<size_t> left_out, unused;
   std::vector<pantile_value> values, key_values, end_values;
-  /* What an UPDATE changes in a row, and of which fields of the server. */
-  std::vector<size_t> changed_columns;
-  std::vector<pantile_value> changed_values;
-  std::vector<bool> is_changed;
+  Changes changes;
   Scratch scratch, key_scratch, end_scratch;
 
   /* The ranges of a statement as the server tells them, and those that have been taken from there. */

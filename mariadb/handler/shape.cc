@@ -591,6 +591,36 @@ pantile_value value_in(const Field *field, const Stored_field &stored, const uch
   return field_value(field, stored, data, length);
 }
 
+/* What a record has in the column of a sort key. False if it is too long. */
+bool Shape::sort_value(TABLE *table, const Sort_column &sort, const uchar *record, Scratch &scratch,
+                       pantile_value *value) const
+{
+  const Field *field= table->field[sort.field];
+  const bool null= is_null(field, record);
+  *value= pantile_null();
+  if (null && !sort.descends)
+    return true;
+  static const uchar nothing= 0;
+  size_t length= 0;
+  const uchar *data= nullptr;
+  if (!null && !(data= data_of(field, sort.of.kind, record, &length)))
+    data= &nothing;
+  std::vector<uchar> &to= scratch.of(sort.column);
+  if (!sort_key(table, sort, data, length, to))
+    return false;
+  *value= bytes_value(to.data(), to.size());
+  return true;
+}
+
+/* The value of the column that says with its NULL that a unique key may be there several times. */
+static pantile_value null_value(TABLE *table, const Key_shape &key, const uchar *record)
+{
+  for (uint field : key.null_fields)
+    if (is_null(table->field[field], record))
+      return pantile_null();
+  return pantile_bool(true);
+}
+
 bool Shape::encode(TABLE *table, const uchar *record, Scratch &scratch, std::vector<pantile_value> &values) const
 {
   values.assign(columns, pantile_null());
@@ -598,27 +628,44 @@ bool Shape::encode(TABLE *table, const uchar *record, Scratch &scratch, std::vec
   for (const Stored_field &stored : fields)
     values[stored.column]= value_in(table->field[stored.field], stored, record);
   for (const Sort_column &sort : sorts)
-  {
-    Field *field= table->field[sort.field];
-    const bool null= is_null(field, record);
-    if (null && !sort.descends)
-      continue;
-    size_t length= 0;
-    const uchar *data= null ? nullptr : data_of(field, sort.of.kind, record, &length);
-    static const uchar nothing= 0;
-    std::vector<uchar> &to= scratch.of(sort.column);
-    if (!sort_key(table, sort, null ? nullptr : data ? data : &nothing, length, to))
+    if (!sort_value(table, sort, record, scratch, &values[sort.column]))
       return false;
-    values[sort.column]= bytes_value(to.data(), to.size());
-  }
   for (const Key_shape &key : keys)
     if (!key.null_fields.empty())
+      values[key.null_column]= null_value(table, key, record);
+  return true;
+}
+
+bool Shape::encode_changes(TABLE *table, const uchar *before, const uchar *record, Scratch &scratch,
+                           Changes &changes) const
+{
+  changes.columns.clear();
+  changes.values.clear();
+  changes.fields.assign(table->s->fields, false);
+  scratch.begin(columns);
+  const auto change= [&](size_t column, pantile_value value) {
+    changes.columns.push_back(column);
+    changes.values.push_back(value);
+  };
+  for (const Stored_field &stored : fields)
+    if (differs(table, stored, before, record))
     {
-      bool any= false;
-      for (uint field : key.null_fields)
-        any|= is_null(table->field[field], record);
-      values[key.null_column]= any ? pantile_null() : pantile_bool(true);
+      changes.fields[stored.field]= true;
+      change(stored.column, value_in(table->field[stored.field], stored, record));
     }
+  if (changes.columns.empty())
+    return true;
+  for (const Sort_column &sort : sorts)
+    if (changes.fields[sort.field] || !table->field[sort.field]->stored_in_db())
+    {
+      pantile_value value;
+      if (!sort_value(table, sort, record, scratch, &value))
+        return false;
+      change(sort.column, value);
+    }
+  for (const Key_shape &key : keys)
+    if (!key.null_fields.empty())
+      change(key.null_column, null_value(table, key, record));
   return true;
 }
 

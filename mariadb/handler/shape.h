@@ -73,6 +73,14 @@ private:
   std::vector<std::vector<uchar>> buffers;
 };
 
+/* What an UPDATE changes in a row: columns of the engine and what they are set to. */
+struct Changes
+{
+  std::vector<size_t> columns;
+  std::vector<pantile_value> values;
+  std::vector<bool> fields;   /* by the server's numbers */
+};
+
 class Shape
 {
 public:
@@ -102,6 +110,9 @@ public:
   /* The values of a record, in the order of the engine's columns. False if a sort key is too long. */
   bool encode(TABLE *table, const uchar *record, Scratch &scratch, std::vector<pantile_value> &values) const;
 
+  /* The values of a record that are not those of the record `before`. False if a sort key is too long. */
+  bool encode_changes(TABLE *table, const uchar *before, const uchar *record, Scratch &scratch, Changes &changes) const;
+
   /* Whether two records have different values of a field. */
   bool differs(TABLE *table, const Stored_field &field, const uchar *one, const uchar *other) const;
 
@@ -127,6 +138,8 @@ private:
   std::vector<std::string> names_of(const Key_shape &key) const;
   std::set<std::string> names_for_keys() const;
   bool sort_key(TABLE *table, const Sort_column &column, const uchar *data, size_t length, std::vector<uchar> &to)
+      const;
+  bool sort_value(TABLE *table, const Sort_column &column, const uchar *record, Scratch &scratch, pantile_value *value)
       const;
 };
 
