@@ -101,18 +101,16 @@ void ha_pantile::sample_keys()
 
 ha_rows ha_pantile::records_in_range(uint index, const key_range *min, const key_range *max, page_range *)
 {
-  Scratch from_scratch, to_scratch;
-  std::vector<pantile_value> from, to;
   pantile_range range= {};
   if (min)
   {
-    const bool is_whole= shape.encode_key(table, index, min->key, min->length, from_scratch, from);
-    range.from= from_key(from, is_whole, min->flag != HA_READ_AFTER_KEY);
+    const bool is_whole= shape.encode_key(table, index, min->key, min->length, key_scratch, key_values);
+    range.from= from_key(key_values, is_whole, min->flag != HA_READ_AFTER_KEY);
   }
   if (max)
   {
-    const bool is_whole= shape.encode_key(table, index, max->key, max->length, to_scratch, to);
-    range.to= to_key(to, is_whole, max->flag != HA_READ_BEFORE_KEY);
+    const bool is_whole= shape.encode_key(table, index, max->key, max->length, end_scratch, end_values);
+    range.to= to_key(end_values, is_whole, max->flag != HA_READ_BEFORE_KEY);
   }
   /* The optimizer takes none for a promise. */
   return std::max<uint64_t>(estimate(index, range), 1);

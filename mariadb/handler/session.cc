@@ -181,7 +181,7 @@ int Session::begin(THD *thd, bool reads, bool consistent_read)
   if (reads || has_snapshot)
     options.isolation= PANTILE_SNAPSHOT;
   options.has_lock_wait= true;
-  options.lock_wait= lock_wait_of(thd);
+  options.lock_wait= lock_wait= lock_wait_of(thd);
   options.name= NAME_OF_CONNECTIONS;
   options.has_number= true;
   options.number= connection;
@@ -271,6 +271,8 @@ int Session::enter(THD *thd, bool writes, bool consistent_read)
   /* A function may write to a temporary table of its own, which is not locked before. */
   const bool reads= one && !writes && consistent_read && thd_sql_command(thd) == SQLCOM_SELECT &&
                     !thd->lex->requires_prelocking();
+  if (txn && !in_statement)
+    pantile_set_lock_wait(txn, lock_wait= lock_wait_of(thd));
   if (!txn)
     if (int error= begin(thd, reads, !one && consistent_read))
       return error;
@@ -278,8 +280,6 @@ int Session::enter(THD *thd, bool writes, bool consistent_read)
   {
     in_statement= true;
     writes_rows= false;
-    lock_wait= lock_wait_of(thd);
-    pantile_set_lock_wait(txn, lock_wait);
     if (!only_reads)
     {
       begin_statement(thd, consistent_read);
