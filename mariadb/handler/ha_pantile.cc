@@ -123,8 +123,7 @@ int ha_pantile::open_indexes()
     failure().message= "the columns of the engine's table are not those of the table's definition";
     return HA_ERR_TABLE_DEF_CHANGED;
   }
-  pantile_row_leave_out(row, nullptr, 0);
-  left_out.clear();
+  knows_used= false;
   for (pantile_index *index : indexes)
     pantile_index_free(index);
   indexes.assign(shape.keys.size(), nullptr);
@@ -150,6 +149,7 @@ void ha_pantile::make_row()
   pantile_row_free(row);
   row= pantile_row_new();
   pantile_row_lend(row, !table->s->blob_fields);
+  knows_used= false;
 }
 
 void ha_pantile::free_cursor()
@@ -383,7 +383,6 @@ int ha_pantile::reset()
   if (read_large)
   {
     make_row();
-    left_out.clear();
     read_large= false;
   }
   return 0;
@@ -419,19 +418,23 @@ int ha_pantile::open_cursor(uint key, const pantile_range &range)
   return code;
 }
 
-/* Large values that the statement does not use are not read. A row that may be changed is read whole. */
+/* Columns that the statement does not use are not read. Of a row that may be changed all fields are; sort keys never. */
 void ha_pantile::leave_out_unused()
 {
-  if (!table->s->blob_fields)
+  const my_bitmap_map *fields= table->read_set->bitmap;
+  const size_t words= locks_rows ? 0 : no_words_in_map(table->read_set);
+  if (knows_used && used.size() == words && std::equal(used.begin(), used.end(), fields))
     return;
-  unused.clear();
+  std::vector<bool> is_read(shape.columns);
   for (const Stored_field &stored : shape.fields)
-    if (stored.kind == Stored_field::LARGE && !locks_rows && !bitmap_is_set(table->read_set, stored.field))
-      unused.push_back(stored.column);
-  if (unused == left_out)
-    return;
-  pantile_row_leave_out(row, unused.data(), unused.size());
-  left_out.swap(unused);
+    is_read[stored.column]= locks_rows || bitmap_is_set(table->read_set, stored.field);
+  std::vector<size_t> left_out;
+  for (size_t column= 0; column < shape.columns; column++)
+    if (!is_read[column])
+      left_out.push_back(column);
+  pantile_row_leave_out(row, left_out.data(), left_out.size());
+  used.assign(fields, fields + words);
+  knows_used= true;
 }
 
 int ha_pantile::fill(uchar *record)

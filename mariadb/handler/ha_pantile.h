@@ -265,8 +265,9 @@ private:
   pantile_row *row= nullptr;
   /* It has held a value that is not worth keeping the memory for. */
   bool read_large= false;
-  /* The engine's columns that are not read into it. */
-  std::vector<size_t> left_out, unused;
+  /* The fields that are read into it, as the server says it; empty for all. Not known of one that is new. */
+  std::vector<my_bitmap_map> used;
+  bool knows_used= false;
   std::vector<pantile_value> values, key_values, end_values;
   Changes changes;
   Scratch scratch, key_scratch, end_scratch;

@@ -18,7 +18,7 @@ pub struct pantile_row {
     held: Held,
     /// Where the next one is read, so that a row that cannot be read leaves this one as it was.
     next: Held,
-    /// Columns that are not read, in order.
+    /// Columns that are not read, in order and each once.
     left_out: Vec<usize>,
     /// Bytes stay where the engine has them.
     lends: bool,
@@ -69,8 +69,9 @@ impl pantile_row {
     pub(crate) fn load(&mut self, row: &Row<'_>, columns: &[ColumnFacts]) -> Result<(), Failure> {
         let next = &mut self.next;
         next.clear();
+        let mut left_out = self.left_out.iter().peekable();
         for (n, facts) in columns.iter().enumerate() {
-            if self.left_out.binary_search(&n).is_ok() {
+            if left_out.next_if_eq(&&n).is_some() {
                 next.values.push(pantile_null());
                 continue;
             }
@@ -125,6 +126,7 @@ pub extern "C" fn pantile_row_leave_out(row: *mut pantile_row, columns: *const u
         row.left_out.clear();
         row.left_out.extend_from_slice(columns);
         row.left_out.sort_unstable();
+        row.left_out.dedup();
         Ok(PANTILE_OK)
     })
 }
