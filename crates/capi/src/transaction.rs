@@ -50,7 +50,7 @@ pub struct pantile_txn_options {
 /// A transaction.
 pub struct pantile_txn {
     txn: UnsafeCell<Transaction>,
-    savepoints: RefCell<Vec<Savepoint>>,
+    savepoints: RefCell<SmallVec<[Savepoint; 4]>>,
     /// Why the last call failed, if running the transaction again can succeed.
     again: Cell<Option<pantile::Error>>,
     has_panicked: Cell<bool>,
