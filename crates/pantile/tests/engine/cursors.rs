@@ -612,6 +612,58 @@ fn who_takes_over_a_unique_key_is_locked_at_read_committed() {
     }
 }
 
+/// What a serializable transaction is writing holds up no read of one below serializable, and commits behind it. What that
+/// one locks is another matter.
+#[test]
+fn reads_below_serializable_go_past_serializable_writers() {
+    for level in [Isolation::Snapshot, Isolation::ReadCommitted] {
+        let goods = Goods::new(in_memory(), 3);
+        let mut writer = goods.begin(Isolation::Serializable);
+        assert!(writer.update(&goods.table, &[1u64.into()], &[(1, 9u32.into())]).expect("updated"));
+        let mut other = goods.db.begin_with(abort_at(level)).expect("a transaction");
+        let kind = |txn: &Transaction| -> u32 {
+            txn.get(&goods.table, &[1u64.into()]).expect("a row").expect("one").get(1).expect("a kind")
+        };
+        assert_eq!(kind(&other), kind_of(1));
+        assert_eq!(other.scan(&goods.table, Range::all()).expect("a scan").count(), 3);
+        let change = |txn: &mut Transaction| txn.update(&goods.table, &[1u64.into()], &[(1, 5u32.into())]);
+        assert_eq!(conflict(change(&mut other)), Conflict::Locked);
+        assert!(writer.commit().expect("it moves behind") > other.timestamp());
+        match level {
+            Isolation::Snapshot => {
+                assert_eq!(kind(&other), kind_of(1));
+                assert_eq!(conflict(change(&mut other)), Conflict::ChangedSinceSnapshot);
+            }
+            _ => {
+                assert_eq!(kind(&other), 9);
+                assert!(change(&mut other).expect("the newest row"));
+            }
+        }
+    }
+}
+
+/// At read committed, an entry that is only left over from an older key is not waited for, although another transaction has its row.
+#[test]
+fn entries_of_older_keys_are_not_waited_for() {
+    let goods = Goods::new(in_memory(), 10);
+    // This one keeps the entry.
+    let old = goods.begin(Isolation::Snapshot);
+    assert_eq!(old.count(&goods.table, Range::all()).expect("counted"), 10);
+    let changed = goods.db.run(|txn| txn.update(&goods.table, &[1u64.into()], &[(1, 0u32.into())]));
+    assert!(changed.expect("changed"));
+    let mut holder = goods.begin(Isolation::ReadCommitted);
+    assert!(holder.update(&goods.table, &[1u64.into()], &[(2, "held".into())]).expect("updated"));
+    let mut txn = goods.db.begin_with(abort_at(Isolation::ReadCommitted)).expect("a transaction");
+    let two = [Value::UInt(2)];
+    let mut cursor = txn.index_cursor(&goods.by_kind, Range::prefix(&two)).expect("a cursor");
+    assert_eq!(locked(&mut cursor, &mut txn).expect("a row"), Some(6));
+    assert_eq!(locked(&mut cursor, &mut txn).expect("the end"), None);
+    let zero = [Value::UInt(0)];
+    let mut cursor = txn.index_cursor(&goods.by_kind, Range::prefix(&zero)).expect("a cursor");
+    assert_eq!(locked(&mut cursor, &mut txn).expect("a row"), Some(0));
+    assert_eq!(conflict(locked(&mut cursor, &mut txn)), Conflict::Locked);
+}
+
 /// A cursor that its transaction has made before it took a snapshot goes on to follow what others have changed by then.
 #[test]
 fn rows_are_locked_across_a_late_snapshot() {
