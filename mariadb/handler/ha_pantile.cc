@@ -776,6 +776,23 @@ int ha_pantile::lock_duplicate()
   return code == PANTILE_DONE ? PANTILE_NOT_FOUND : code;
 }
 
+/* Whether another row has the primary key of a new one by now. */
+bool ha_pantile::is_taken()
+{
+  pantile_txn_options options= {};
+  options.isolation= PANTILE_READ_COMMITTED;
+  options.read_only= true;
+  pantile_txn *look;
+  if (shape.primary == MAX_KEY || pantile_begin(pantile_database, &options, &look) != PANTILE_OK)
+    return false;
+  shape.key_of_row(shape.primary, values.data(), key_values);
+  pantile_row *other= pantile_row_new();
+  const int code= pantile_get(look, share->table, key_values.data(), key_values.size(), other);
+  pantile_row_free(other);
+  pantile_rollback(look);
+  return code == PANTILE_OK;
+}
+
 int ha_pantile::insert_or_lock()
 {
   /* The server does not say it of a table with triggers. */
@@ -783,6 +800,9 @@ int ha_pantile::insert_or_lock()
   for (;;)
   {
     int code= pantile_insert(txn, share->table, values.data(), values.size());
+    /* As with unique keys, what a snapshot does not show is in the way of a new row all the same. */
+    if (code == PANTILE_CHANGED && !reads_duplicate && is_taken())
+      code= PANTILE_DUPLICATE_KEY;
     if (code == PANTILE_OK || code != PANTILE_DUPLICATE_KEY || !reads_duplicate)
       return error(code);
     const int found= error(code);

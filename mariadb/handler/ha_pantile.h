@@ -184,6 +184,7 @@ private:
   int ready_to_look();
   pantile_txn *running() const;
   int lock_duplicate();
+  bool is_taken();
   int insert_or_lock();
   void make_row();
   void free_cursor();

@@ -791,6 +791,19 @@ SCENARIOS = {
         b& DELETE FROM acc WHERE total <> (SELECT price FROM item WHERE item.id = acc.id)
         a COMMIT
         b SELECT * FROM acc ORDER BY id""",
+    "a key that another transaction has taken since the snapshot": """
+        a CREATE TABLE t (id INT PRIMARY KEY, u INT UNIQUE, n INT) ENGINE={e}
+        a INSERT INTO t VALUES (1,1,0)
+        a BEGIN
+        a SELECT COUNT(*) FROM t
+        a UPDATE t SET n = 1 WHERE id = 1
+        b INSERT INTO t VALUES (9,9,0)
+        a INSERT INTO t VALUES (9,10,1)
+        a INSERT INTO t VALUES (10,9,1)
+        a INSERT IGNORE INTO t VALUES (9,11,2)
+        a SELECT * FROM t ORDER BY id
+        a COMMIT
+        a SELECT * FROM t ORDER BY id""",
     "numbers that a trigger gives": """
         a CREATE TABLE counter (id INT PRIMARY KEY, n INT) ENGINE={e}
         a INSERT INTO counter VALUES (1,5)
