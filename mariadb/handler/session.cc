@@ -224,7 +224,7 @@ void Session::end_statement()
     pantile_end_statement(txn);
     moment= ++moments;
   }
-  in_statement= has_moment= has_statement_savepoint= false;
+  in_statement= has_moment= has_statement_savepoint= writes_rows= false;
 }
 
 void Session::begin_statement(THD *thd, bool consistent_read)

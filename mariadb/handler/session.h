@@ -63,7 +63,7 @@ public:
   const std::string &why_ended() const { return ended; }
   Failure failure;
   query_id_t compacted_by= 0; /* the statement that has last given space back */
-  bool writes_rows= false;    /* the statement, not only what it calls, has a table to write to */
+  bool writes_rows= false;    /* the statement, or what it calls, has a table to write to */
 
 private:
   /* Between statements another thread may end the transaction. All that uses it begins with `take`, and ends with `leave`

@@ -791,6 +791,15 @@ SCENARIOS = {
         b& DELETE FROM acc WHERE total <> (SELECT price FROM item WHERE item.id = acc.id)
         a COMMIT
         b SELECT * FROM acc ORDER BY id""",
+    "rows that an older serializable transaction moves": """
+        a CREATE TABLE t (id INT PRIMARY KEY, k INT, v INT, KEY k (k)) ENGINE={e}
+        a INSERT INTO t VALUES (1,10,0), (2,20,0)
+        a SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE
+        a BEGIN
+        a UPDATE t SET k = 5 WHERE id = 2
+        b& UPDATE t FORCE INDEX (k) SET v = v + 1 WHERE k BETWEEN 1 AND 100
+        a COMMIT
+        b SELECT * FROM t ORDER BY id""",
     "a key that another transaction has taken since the snapshot": """
         a CREATE TABLE t (id INT PRIMARY KEY, u INT UNIQUE, n INT) ENGINE={e}
         a INSERT INTO t VALUES (1,1,0)
@@ -815,14 +824,6 @@ SCENARIOS = {
         a COMMIT
         b SELECT * FROM inv ORDER BY id
         b SELECT * FROM counter""",
-    "rows of keys that have changed are not waited for": """
-        a CREATE TABLE jobs (id INT PRIMARY KEY, st VARCHAR(9), n INT, KEY st (st)) ENGINE={e}
-        a INSERT INTO jobs VALUES (1,'new',0), (2,'new',0)
-        a UPDATE jobs SET st = 'run' WHERE id = 1
-        a BEGIN
-        a UPDATE jobs SET n = 1 WHERE id = 1
-        b SELECT id FROM jobs FORCE INDEX (st) WHERE st = 'new' FOR UPDATE NOWAIT
-        a COMMIT""",
     "a serializable writer holds up no consistent read": """
         a CREATE TABLE t (id INT PRIMARY KEY, n INT) ENGINE={e}
         a INSERT INTO t VALUES (1,0), (2,0)

@@ -3,9 +3,9 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use pantile_base::{Timestamp, TupleId};
+use pantile_base::TupleId;
 
-use crate::engine::anchor::{Anchor, Owner};
+use crate::engine::anchor::Anchor;
 use crate::engine::index::IndexInner;
 use crate::engine::table::{Index, Table, TableInner};
 use crate::transactions::hold::Held;
@@ -218,22 +218,6 @@ impl Cursor {
         txn.isolation == Isolation::ReadCommitted || txn.reads_wider && self.steps.at() < txn.ts
     }
 
-    /// Whether the newest committed row of a tuple that another transaction has locked has another key than the entry. There
-    /// is nothing to wait for then: the entry only waits to be cleaned up.
-    fn leads_elsewhere(&self, txn: &Transaction, tuple: TupleId) -> bool {
-        let (table, index) = (&*self.table.inner, self.index.as_deref());
-        let _pin = txn.core.registry.pin(txn.slot);
-        let anchor = Anchor::load(table.anchor(tuple));
-        let is_of_another = matches!(anchor.owner(), Owner::Transaction(slot) if slot != txn.slot);
-        index.is_some()
-            && is_of_another
-            && !anchor.newest().is_none()
-            && txn.check_newest(anchor.newest(), tuple).is_ok()
-            && txn.verify_version(anchor.newest(), Timestamp::MAX).is_ok()
-            && matches!(txn.version_at(table, anchor.newest(), Timestamp::MAX).0,
-                Seen::Row(row) if !self.steps.leads_to(index, tuple, &row))
-    }
-
     /// Whether a row that is not where its entry says has been changed since the entries around were read. Its new entry,
     /// or that of the row that has taken its place, may then lie where the cursor has been.
     fn has_changed(&self, txn: &Transaction, tuple: TupleId) -> bool {
@@ -266,9 +250,6 @@ impl Cursor {
         if !self.follows(txn) && self.steps.visit(txn, table, index, tuple)?.is_none() {
             return Ok(None);
         }
-        if self.follows(txn) && self.leads_elsewhere(txn, tuple) {
-            return Ok(None);
-        }
         let undo = txn.buffers.undo.len();
         let Some(held) = txn.hold(table, tuple)? else { return Ok(None) };
         // Whether it is in the range is read from a whole row only.
@@ -278,6 +259,10 @@ impl Cursor {
             _ => None,
         });
         if !matches!(outcome, Ok(Some(_))) {
+            // What gets the entry's key from here on is committed above what has been seen, also if the entry is there already.
+            if self.follows(txn) && txn.mark(self.steps.seen()).is_some() {
+                txn.core.marks.raise(table.id, tuple, self.steps.seen());
+            }
             txn.undo_to(undo);
         }
         outcome

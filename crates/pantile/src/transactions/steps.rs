@@ -37,6 +37,9 @@ const AHEAD: usize = 8;
 /// Anchors, and marks, of tuples with ids in sequence that lie in one cache line.
 const LINE: u64 = 8;
 
+/// How often a scan that follows changes goes back between two rows, at most.
+const MOST_TIMES_BACK: u32 = 64;
+
 /// Where a scan is in its index.
 pub(super) struct Steps {
     walk: Walk,
@@ -50,9 +53,9 @@ pub(super) struct Steps {
     at: Timestamp,
     /// Of what was committed up to this moment, it comes to the entries that lie in its way. At first, where it reads.
     seen: Timestamp,
-    /// The entry that it has passed last, and the furthest one from which it has gone back, if it follows changes.
+    /// If it follows changes: the entry that it has passed last, and how often it has gone back since a row was kept.
     passed: Words,
-    went_back_at: Words,
+    went_back: u32,
     /// Where it is noted what has been read, if the transaction may have to read it again.
     note: Option<RangeNote>,
     /// The entry of the row from which it may be continued, and that of the row before.
@@ -111,7 +114,7 @@ impl Transaction {
             at,
             seen: at,
             passed: Words::new(),
-            went_back_at: Words::new(),
+            went_back: 0,
             note: None,
             row_key: Words::new(),
             key_before: Words::new(),
@@ -327,6 +330,7 @@ impl Steps {
     #[inline]
     pub fn count_row_and_keep(&mut self) {
         self.count_row();
+        self.went_back = 0;
         std::mem::swap(&mut self.row_key, &mut self.key_before);
         self.row_key.clear();
         self.row_key.extend_from_slice(self.batch.key(self.next - 1));
@@ -401,16 +405,13 @@ impl Steps {
     }
 
     /// Goes back to the row that was kept last, or to where the range begins: what has been entered since may lie before
-    /// the entry that was come to last. Only once from each entry, and from none before it: a row that changes all the
-    /// time would keep the scan for ever. Returns whether it does.
+    /// the entry that was come to last. Returns whether it does: beside a row that changes all the time it would have no end.
     #[cold]
     pub fn go_back(&mut self, txn: &Transaction, near: &Bound<Words>) -> bool {
-        let entry = self.batch.key(self.next - 1);
-        if !self.went_back_at.is_empty() && !self.is_further(entry, &self.went_back_at) {
+        if self.went_back == MOST_TIMES_BACK {
             return false;
         }
-        self.went_back_at.clear();
-        self.went_back_at.extend_from_slice(entry);
+        self.went_back += 1;
         self.passed.clear();
         self.seen = txn.core.registry.now();
         self.walk_from(near);
@@ -435,10 +436,6 @@ impl Steps {
         self.next = self.batch.len();
         // It may come to that at each entry.
         self.batch.set_limit(LEAST_BATCH);
-    }
-
-    fn is_further(&self, entry: &[u64], than: &[u64]) -> bool {
-        if self.is_reverse() { entry < than } else { entry > than }
     }
 
     /// The row of the entry that was come to last, if it is visible and has the

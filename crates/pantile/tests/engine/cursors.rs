@@ -642,26 +642,67 @@ fn reads_below_serializable_go_past_serializable_writers() {
     }
 }
 
-/// At read committed, an entry that is only left over from an older key is not waited for, although another transaction has its row.
+/// A serializable transaction that has begun earlier may commit below the statement that comes to its rows. A row that it
+/// moves is come to all the same.
 #[test]
-fn entries_of_older_keys_are_not_waited_for() {
-    let goods = Goods::new(in_memory(), 10);
-    // This one keeps the entry.
-    let old = goods.begin(Isolation::Snapshot);
-    assert_eq!(old.count(&goods.table, Range::all()).expect("counted"), 10);
-    let changed = goods.db.run(|txn| txn.update(&goods.table, &[1u64.into()], &[(1, 0u32.into())]));
-    assert!(changed.expect("changed"));
-    let mut holder = goods.begin(Isolation::ReadCommitted);
-    assert!(holder.update(&goods.table, &[1u64.into()], &[(2, "held".into())]).expect("updated"));
+fn rows_that_an_older_writer_moves_are_locked_at_read_committed() {
+    for kind in [5u32, 35] {
+        let goods = Goods::new(in_memory(), 0);
+        let added = goods.db.run(|txn| {
+            (0..5u64).try_for_each(|id| {
+                txn.insert(&goods.table, &[id.into(), (id as u32 * 10).into(), Value::Null])
+            })
+        });
+        added.expect("added");
+        let mut writer = goods.begin(Isolation::Serializable);
+        assert!(writer.update(&goods.table, &[2u64.into()], &[(1, kind.into())]).expect("updated"));
+        let mut txn = goods.db.begin_with(abort_at(Isolation::ReadCommitted)).expect("a transaction");
+        txn.begin_statement();
+        let mut cursor = txn.index_cursor(&goods.by_kind, Range::all()).expect("a cursor");
+        let mut come_to = Vec::new();
+        while let Some(id) = locked(&mut cursor, &mut txn).transpose() {
+            match id {
+                Ok(id) => come_to.push(id),
+                Err(error) => {
+                    assert_eq!(conflict::<()>(Err(error)), Conflict::Locked);
+                    break;
+                }
+            }
+        }
+        writer.commit().expect("nobody else writes");
+        come_to.extend(std::iter::from_fn(|| locked(&mut cursor, &mut txn).expect("a row")));
+        come_to.sort_unstable();
+        assert_eq!(come_to, [0, 1, 2, 3, 4], "moved to {kind}");
+    }
+}
+
+/// A row that is moved back each time that the cursor comes to it is come to in the end.
+#[test]
+fn rows_that_are_moved_back_again_are_locked_at_read_committed() {
+    let goods = Goods::new(in_memory(), 0);
+    let added = goods.db.run(|txn| {
+        [(0u64, 0u32), (9, 100)]
+            .into_iter()
+            .try_for_each(|(id, kind)| txn.insert(&goods.table, &[id.into(), kind.into(), Value::Null]))
+    });
+    added.expect("added");
     let mut txn = goods.db.begin_with(abort_at(Isolation::ReadCommitted)).expect("a transaction");
-    let two = [Value::UInt(2)];
-    let mut cursor = txn.index_cursor(&goods.by_kind, Range::prefix(&two)).expect("a cursor");
-    assert_eq!(locked(&mut cursor, &mut txn).expect("a row"), Some(6));
-    assert_eq!(locked(&mut cursor, &mut txn).expect("the end"), None);
-    let zero = [Value::UInt(0)];
-    let mut cursor = txn.index_cursor(&goods.by_kind, Range::prefix(&zero)).expect("a cursor");
+    txn.begin_statement();
+    let mut cursor = txn.index_cursor(&goods.by_kind, Range::all()).expect("a cursor");
     assert_eq!(locked(&mut cursor, &mut txn).expect("a row"), Some(0));
-    assert_eq!(conflict(locked(&mut cursor, &mut txn)), Conflict::Locked);
+    let hold = || {
+        let mut holder = goods.begin(Isolation::ReadCommitted);
+        assert!(holder.get_for_update(&goods.table, &[9u64.into()]).expect("read").is_some());
+        holder
+    };
+    for kind in [50u32, 30, 20] {
+        let mut holder = hold();
+        assert_eq!(conflict(locked(&mut cursor, &mut txn)), Conflict::Locked);
+        assert!(holder.update(&goods.table, &[9u64.into()], &[(1, kind.into())]).expect("updated"));
+        holder.commit().expect("committed");
+    }
+    assert_eq!(locked(&mut cursor, &mut txn).expect("a row"), Some(9));
+    assert_eq!(locked(&mut cursor, &mut txn).expect("the end"), None);
 }
 
 /// A cursor that its transaction has made before it took a snapshot goes on to follow what others have changed by then.
