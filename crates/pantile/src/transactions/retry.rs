@@ -4,10 +4,8 @@ use std::cell::Cell;
 use std::marker::PhantomData;
 use std::time::Duration;
 
-use pantile_base::Timestamp;
 use pantile_base::control::{Control, is_removed};
 use pantile_base::sync::thread;
-use pantile_cc::Clock;
 
 use crate::engine::core::Core;
 use crate::engine::stage::{OnStage, Play, TURN};
@@ -71,7 +69,7 @@ const LONGEST_BITS_ON_STAGE: u32 = 10;
 /// ```
 pub struct Retry<'d> {
     core: &'d Core,
-    began: Timestamp,
+    began: Duration,
     tries: u32,
     /// Failures since it had the stage last.
     unstaged: u32,
@@ -96,8 +94,7 @@ impl std::fmt::Debug for Retry<'_> {
 
 impl<'d> Retry<'d> {
     pub(crate) fn new(core: &'d Core) -> Self {
-        // One look at the clock: most transactions are run once.
-        let began = core.registry.now();
+        let began = core.registry.clock().elapsed();
         Self {
             core,
             began,
@@ -107,7 +104,7 @@ impl<'d> Retry<'d> {
             spent: Duration::ZERO,
             stage: None,
             on_stage: 0,
-            random: began.get() | 1,
+            random: began.as_nanos() as u64 | 1,
             of_thread: PhantomData,
         }
     }
@@ -147,8 +144,7 @@ impl<'d> Retry<'d> {
     }
 
     fn time_left(&self) -> Duration {
-        let ticks = self.core.registry.now().tick().saturating_sub(self.began.tick());
-        let spent = Clock::duration(ticks);
+        let spent = self.core.registry.clock().elapsed().saturating_sub(self.began);
         self.core.options.time_to_retry().saturating_sub(spent)
     }
 
