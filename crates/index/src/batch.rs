@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use crate::finger::LeafSeen;
+
 /// Entries that a scan found, in scan order. The buffers are reused.
 #[derive(Clone, Debug)]
 pub struct Batch {
@@ -13,15 +15,8 @@ pub struct Batch {
     /// How many keys from the first on have as many words as that, at least.
     even: usize,
     limit: usize,
-    leaf: Option<LeafRead>,
-}
-
-/// The leaf that a scan has read last, as it was then: as a [`Finger`](crate::Finger) names it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct LeafRead {
-    pub tree: u64,
-    pub leaf: usize,
-    pub version: u64,
+    /// The leaf that the entries are from, or that had none.
+    pub(crate) leaf: Option<LeafSeen>,
 }
 
 impl Batch {
@@ -93,15 +88,6 @@ impl Batch {
         self.values.clear();
         self.even = 0;
         self.leaf = None;
-    }
-
-    /// The leaf that the entries are from, or that had none.
-    pub(crate) fn leaf(&self) -> Option<LeafRead> {
-        self.leaf
-    }
-
-    pub(crate) fn set_leaf(&mut self, leaf: LeafRead) {
-        self.leaf = Some(leaf);
     }
 
     /// Makes room for this many more entries, whose keys take this many words.

@@ -11,11 +11,15 @@ use pantile_base::sync::atomic::{AtomicU64, Ordering};
 /// it is in its tree and covers the same keys (I3). Only the end of a tree frees nodes without a
 /// new version, so the tree is named as well. A finger may be kept for any time.
 #[derive(Clone, Default, Debug)]
-pub struct Finger {
+pub struct Finger(pub(crate) Cell<LeafSeen>);
+
+/// A leaf as a thread has left or read it.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct LeafSeen {
     /// Zero is none.
-    pub(crate) tree: Cell<u64>,
-    pub(crate) leaf: Cell<usize>,
-    pub(crate) version: Cell<u64>,
+    pub tree: u64,
+    pub leaf: usize,
+    pub version: u64,
 }
 
 /// A number for a tree, which no other tree of this process has, of whatever arena. Never zero.

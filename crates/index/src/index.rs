@@ -261,7 +261,7 @@ impl Batch {
     /// Whether the leaf that the last [`Scan::next_batch`] has read is unchanged since. Then no entry has come to the part
     /// of it that was read, nor gone. Also true if nothing was read.
     pub fn is_current(&self, index: &Index) -> bool {
-        self.leaf().is_none_or(|leaf| dispatch!(index, tree => tree.is_as_read(leaf)))
+        self.leaf.is_none_or(|seen| dispatch!(index, tree => tree.is_as_seen(seen)))
     }
 }
 

@@ -185,7 +185,7 @@ impl Scan {
                 Side::Low
             }
         };
-        out.set_leaf(tree.read_at(path.node, path.version));
+        out.leaf = Some(tree.seen(path.node, path.version));
         let bounded = tree.layout.fence(path.node, side, &mut self.fence);
         path.node.unchanged(path.version).then_some(Progress { partial: taken < to - from, bounded })
     }

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use pantile_base::sync::atomic::{AtomicU64, Ordering};
 
 use crate::arena::NodeArena;
-use crate::batch::LeafRead;
 use crate::directory::{Directory, Span};
-use crate::finger::{Finger, next_tree};
+use crate::finger::{Finger, LeafSeen, next_tree};
 use crate::layout::{Layout, Slot};
 use crate::node::{Backoff, Locked, Node, Side};
 
@@ -282,33 +281,34 @@ impl<L: Layout> Tree<L> {
     /// The leaf of a finger and its version, if it covers `key` and nobody has changed it.
     #[inline(always)]
     pub(crate) fn at_finger(&self, finger: &Finger, key: &[u64]) -> Option<(Node<'_>, u64)> {
-        if finger.tree.get() != self.id {
-            return None;
-        }
-        // SAFETY: it was the address of a leaf of this tree, and the arena keeps its memory and
-        // its size (I1). What is read from it counts only if its version is still the same.
-        let leaf = unsafe { self.node(finger.leaf.get()) };
-        let version = finger.version.get();
-        (self.layout.covers(leaf, key) && leaf.unchanged(version)).then_some((leaf, version))
-    }
-
-    /// Names a leaf that has been read.
-    pub(crate) fn read_at(&self, leaf: Node<'_>, version: u64) -> LeafRead {
-        LeafRead { tree: self.id, leaf: leaf.addr(), version }
-    }
-
-    /// Whether a leaf is still as it was when it was read.
-    pub(crate) fn is_as_read(&self, read: LeafRead) -> bool {
-        // SAFETY: as in `at_finger`.
-        read.tree == self.id && unsafe { self.node(read.leaf) }.unchanged(read.version)
+        let seen = finger.0.get();
+        let leaf = self.leaf_of(seen)?;
+        (self.layout.covers(leaf, key) && leaf.unchanged(seen.version)).then_some((leaf, seen.version))
     }
 
     /// Puts the finger on a leaf that will be unlocked with this version.
     #[inline(always)]
     pub(crate) fn put_finger(&self, finger: &Finger, leaf: Node<'_>, version: u64) {
-        finger.tree.set(self.id);
-        finger.leaf.set(leaf.addr());
-        finger.version.set(version);
+        finger.0.set(self.seen(leaf, version));
+    }
+
+    /// Names a leaf as it is at a version.
+    #[inline(always)]
+    pub(crate) fn seen(&self, leaf: Node<'_>, version: u64) -> LeafSeen {
+        LeafSeen { tree: self.id, leaf: leaf.addr(), version }
+    }
+
+    /// Whether a leaf is of this tree, and still as it was.
+    pub(crate) fn is_as_seen(&self, seen: LeafSeen) -> bool {
+        self.leaf_of(seen).is_some_and(|leaf| leaf.unchanged(seen.version))
+    }
+
+    /// Where a leaf of this tree was. What is read from it counts only if its version is still the same.
+    #[inline(always)]
+    fn leaf_of(&self, seen: LeafSeen) -> Option<Node<'_>> {
+        // SAFETY: it was the address of a leaf of this tree, and the arena keeps its memory and
+        // its size (I1).
+        (seen.tree == self.id).then(|| unsafe { self.node(seen.leaf) })
     }
 
     /// Inserts unless the key is present or the read mark forbids it. Looks first where the

@@ -281,7 +281,7 @@ impl Cursor {
         }
         let goes_on = self.check(txn).is_ok() && self.steps.is_reverse() == reverse;
         self.steps.restart(txn, &self.table.inner, self.index.as_deref(), reverse)?;
-        self.near = Bound::Unbounded;
+        self.near = self.steps.near();
         if !goes_on {
             self.moved = txn.tell_moves(&self.table.inner, self.index.as_ref());
         }

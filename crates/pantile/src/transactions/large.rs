@@ -3,7 +3,7 @@
 //! PostgreSQL's TOAST).
 
 use pantile_base::control::{Control, is_removed};
-use pantile_base::{TableId, Timestamp, TupleId};
+use pantile_base::{TableId, Timestamp};
 
 use crate::engine::anchor::Anchor;
 use crate::engine::pieces;
@@ -77,9 +77,6 @@ impl OutOfLine for Transaction {
     fn piece(&self, of: TableId, id: u64, piece: usize, at: Timestamp) -> Result<&[u8]> {
         // Its statement may have ended: the row is locked then, but not what lies out of line.
         self.go_on_reading();
-        if piece == 0 {
-            self.look_past_writers();
-        }
         let table = self.tables_of_pieces.get(pieces::of(of), || self.core.tables.pieces_of(of));
         let mut words = Key::default();
         words.set_values(table.schema(), &table.schema().primary_key, &key(id, piece))?;
@@ -92,11 +89,6 @@ impl OutOfLine for Transaction {
             found => found,
         };
         let (tuple, row) = found.ok_or_else(|| missing(id, piece))?;
-        // Most likely that of the piece behind it, which was put right after it.
-        let next = TupleId(tuple.0 + 1);
-        if !self.core.store.may_wait() && next.0 < table.tuples_end() {
-            self.prefetch_version(table, next);
-        }
         // A row that is read to be changed is verified, with all that belongs to it.
         if at == Timestamp::MAX {
             self.verify_version(Anchor::load(table.anchor(tuple)).newest(), at)?;

@@ -422,13 +422,8 @@ impl Steps {
     #[cold]
     fn walk_from(&mut self, near: &Bound<Words>) {
         let is_reverse = self.is_reverse();
-        let behind = |entry: &Words| match entry.is_empty() {
-            true => Bound::Unbounded,
-            false => Bound::Excluded(Words::from_slice(entry)),
-        };
-        let (kept, passed) = (behind(&self.row_key), behind(&self.passed));
-        let from = further(as_bound(near), as_bound(&kept), is_reverse);
-        let from = further(from, as_bound(&passed), is_reverse);
+        let from = further(as_bound(near), behind(&self.row_key), is_reverse);
+        let from = further(from, behind(&self.passed), is_reverse);
         self.walk = match is_reverse {
             true => Walk::new(self.walk.lower(), from, Direction::Backward),
             false => Walk::new(from, self.walk.upper(), Direction::Forward),
@@ -473,6 +468,11 @@ impl Steps {
 }
 
 pub(super) type Words = SmallVec<[u64; 8]>;
+
+/// The bound behind an entry; none if there is no entry.
+fn behind(entry: &Words) -> Bound<&[u64]> {
+    if entry.is_empty() { Bound::Unbounded } else { Bound::Excluded(entry) }
+}
 
 /// The one of two bounds that a walk comes to later.
 fn further<'b>(a: Bound<&'b [u64]>, b: Bound<&'b [u64]>, is_reverse: bool) -> Bound<&'b [u64]> {
