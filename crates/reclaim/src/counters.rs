@@ -100,7 +100,8 @@ statistics! {
         /// Old versions that wait now one by one, in a collector that frees versions instead of
         /// blocks.
         waiting_versions,
-        /// Bytes of DRAM that the entries of `waiting_versions` take.
+        /// Bytes of DRAM that the entries of `waiting_versions` take, and tiles that threads may
+        /// still be looking at although their blocks have none any more.
         queue_bytes,
         /// Deleted tuples whose tombstones wait now, until they hide nothing any more.
         waiting_tombstones,

@@ -35,8 +35,6 @@ impl Core {
     }
 
     fn stats_with(&self, space: &Space) -> Stats {
-        let tables = self.tables.all();
-        let index_bytes = tables.iter().map(|t| t.index_bytes()).sum::<u64>();
         let collector = self.reclaimer.stats(&self.store);
         let memory = self.memory_use(space, &collector);
         let cached = self.row_cache.as_ref().map(RowCache::stats).unwrap_or_default();
@@ -54,7 +52,8 @@ impl Core {
             unfilled_bytes: space.unfilled_bytes,
             free_bytes: space.free_bytes(),
             dram_bytes: memory.all(),
-            index_bytes,
+            index_bytes: memory.indexes,
+            free_node_bytes: memory.free_nodes,
             anchor_bytes: memory.anchors,
             buffer_bytes: memory.buffers,
             tile_bytes: memory.tiles,

@@ -55,7 +55,9 @@ pub struct Stats {
     pub dram_bytes: u64,
     /// The part of `dram_bytes` in indexes.
     pub index_bytes: u64,
-    /// The part of `dram_bytes` in anchors.
+    /// The part of `dram_bytes` in nodes that no index uses now. New keys take them first.
+    pub free_node_bytes: u64,
+    /// The part of `dram_bytes` in anchors, and in ids of deleted rows.
     pub anchor_bytes: u64,
     /// The part of `dram_bytes` in buffers of transactions, in descriptions of blocks, and in the
     /// cleaner's queues. A large transaction takes much of it. When a transaction has ended, at

@@ -2,8 +2,9 @@
 //! at a time does it, about once per epoch.
 
 use pantile_base::limits::CHUNK_BYTES;
+use pantile_base::sync::atomic::Ordering;
 use pantile_cc::RunningEpochs;
-use pantile_store::{BlockInfo, BlockRef, BlockState, StoreError};
+use pantile_store::{BlockInfo, BlockRef, BlockState, KeptLinks, StoreError, Tile};
 
 use super::TbCollect;
 use super::state::Janitor;
@@ -87,6 +88,8 @@ impl TbCollect {
                 let running = running.epochs(self.epochs);
                 self.drop_tiles(cx, janitor, &running);
             }
+            let leaving = janitor.tiles.iter().flat_map(|(_, tiles)| tiles).map(Tile::bytes).sum();
+            self.leaving_tile_bytes.store(leaving, Ordering::Relaxed);
             let excess = self.pacer.chunk_excess();
             // A chunk that was emptied in this epoch may soon be filled.
             let before = self.epochs.start(now);

@@ -26,7 +26,7 @@ use std::time::Duration;
 
 use pantile_base::sync::atomic::Ordering;
 use pantile_base::{TableId, Timestamp};
-use pantile_store::{BlockState, Store, StoreError};
+use pantile_store::{BlockState, KeptLinks, Store, StoreError, Tile};
 
 use crate::blocks::all_blocks;
 use crate::{CollectorStats, Compaction, Context, Debt, OldVersion, Reclaimer};
@@ -257,6 +257,8 @@ impl Reclaimer for TbCollect {
         }
         stats.kept_tiles = store.kept_tiles();
         stats.queue_capacity = self.pacer.capacity_blocks();
+        let retired = self.retired_tiles.lock().iter().map(Tile::bytes).sum::<u64>();
+        stats.queue_bytes = retired + self.leaving_tile_bytes.load(Ordering::Relaxed);
         stats
     }
 }

@@ -1,7 +1,7 @@
 //! The state of the collector, and the functions that all its parts use.
 
 use pantile_base::sync::Mutex;
-use pantile_base::sync::atomic::AtomicBool;
+use pantile_base::sync::atomic::{AtomicBool, AtomicU64};
 use pantile_base::{Address, Timestamp};
 use pantile_cc::{Clock, Epoch, EpochManager, Grace};
 use pantile_store::{BlockEvent, BlockRef, KeepInstead, PassedLink, Store, Superseded, Tile, emit};
@@ -34,6 +34,8 @@ pub struct TbCollect {
     /// Tiles whose links are kept elsewhere; threads may be looking at the
     /// tiles.
     pub(super) retired_tiles: Mutex<Vec<Tile>>,
+    /// Bytes of the janitor's tiles.
+    pub(super) leaving_tile_bytes: AtomicU64,
     pub(super) epochs: EpochManager,
     pub(super) shards: Box<[Shard]>,
     pub(super) janitor: Mutex<Janitor>,
@@ -55,6 +57,7 @@ impl TbCollect {
             headers: Headers::Lazily,
             kept_instead: None,
             retired_tiles: Mutex::default(),
+            leaving_tile_bytes: AtomicU64::new(0),
             epochs: EpochManager::new(options.epoch),
             shards: (0..shards.max(1)).map(|_| Shard::default()).collect(),
             janitor: Mutex::default(),
