@@ -352,7 +352,7 @@ impl Transaction {
                 continue;
             }
             let holds = has(seen);
-            if !holds && matches!(seen, Seen::Row(_)) {
+            if !holds {
                 // Its entry is stale, or the row is damaged.
                 self.verify_version(newest, Timestamp::MAX)?;
             }

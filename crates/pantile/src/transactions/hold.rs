@@ -367,9 +367,10 @@ impl Transaction {
         Ok(())
     }
 
-    /// Looks at the checksum of the version that a write supersedes, if reads do.
+    /// Looks at the checksum of the version that a write supersedes, if reads do, or if it is no row: that may be
+    /// damage.
     fn verify_base(&self, newest: Address) -> Result<()> {
-        match self.core.options.verify_reads {
+        match self.core.options.verify_reads || !self.rows_in_use.is_row(&self.core, newest) {
             true => self.verify_version(newest, Timestamp::MAX),
             false => Ok(()),
         }

@@ -79,7 +79,11 @@ impl OutOfLine for Transaction {
         self.go_on_reading();
         let table = self.tables_of_pieces.get(pieces::of(of), || self.core.tables.pieces_of(of));
         let mut words = Key::default();
-        words.set_values(table.schema(), &table.schema().primary_key, &key(id, piece))?;
+        // A length that is damaged may have pieces that no value has.
+        let key = key(id, piece);
+        words
+            .set_values(table.schema(), &table.schema().primary_key, &key)
+            .map_err(|_| missing(id, piece))?;
         let found = match self.find(table, words.words(), at)? {
             // At read committed, and up to the end of a statement that has taken a snapshot, a row that this transaction has
             // changed may have a value that is newer than what it reads. No other value has its number.
@@ -93,16 +97,19 @@ impl OutOfLine for Transaction {
         if at == Timestamp::MAX {
             self.verify_version(Anchor::load(table.anchor(tuple)).newest(), at)?;
         }
-        Ok(row.raw(&row.schema.columns[2]))
+        let bytes = if row.has_body() { row.raw_of_any(&row.schema.columns[2]) } else { None };
+        bytes.ok_or_else(|| damaged(id, piece, "is damaged"))
     }
 }
 
 #[cold]
 fn missing(id: u64, piece: usize) -> Error {
-    Error::Damaged {
-        place: format!("value {id} out of line"),
-        detail: format!("its piece {piece} is missing"),
-    }
+    damaged(id, piece, "is missing")
+}
+
+#[cold]
+fn damaged(id: u64, piece: usize, what: &str) -> Error {
+    Error::Damaged { place: format!("value {id} out of line"), detail: format!("its piece {piece} {what}") }
 }
 
 #[cfg(test)]

@@ -312,11 +312,11 @@ impl Transaction {
         }
         let content = store.content(anchor.newest());
         let version = content.timestamp();
-        if version > at || self.core.flights.may_have(version) {
+        if version > at || content.flags().is_tombstone() || self.core.flights.may_have(version) {
             return None;
         }
         self.versions_read.set(self.versions_read.get() + 1);
-        Some(seen(table, content))
+        Some(Seen::Row(table.row_of(content)))
     }
 
     /// The same whatever there is at the anchor.
@@ -363,6 +363,9 @@ impl Transaction {
                         self.verify_version(newest, at)?;
                     }
                     let (seen, version) = self.version_from(table, newest, content, at);
+                    if matches!(seen, Seen::Absent) {
+                        self.verify_version(newest, at)?;
+                    }
                     match self.meet(version) {
                         Some(point) if durable < Some(point) => {
                             drop(pin);

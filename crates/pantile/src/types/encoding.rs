@@ -16,6 +16,9 @@ use crate::types::value::Value;
 /// Most bytes of a row, without values out of line.
 pub(crate) const MAX_ROW: usize = 65_535;
 
+/// What damage cannot have changed.
+const VERIFIED: &str = "the checksum of the row has been verified";
+
 /// Bytes that a value stored out of line takes in its row: its id and length.
 pub(crate) const OUT_OF_LINE_BYTES: usize = 16;
 
@@ -233,21 +236,40 @@ impl<'a> Encoded<'a> {
         column.null_bit.is_some_and(|b| b == ALWAYS_NULL || bit(self.bytes, 0, b))
     }
 
-    /// The bytes of a column, without NULL and out-of-line taken into account.
+    /// The bytes of a column, without NULL and out-of-line taken into account. The row has been
+    /// verified.
     #[inline(always)]
     pub fn raw(&self, column: &Column) -> &'a [u8] {
+        self.raw_of_any(column).expect(VERIFIED)
+    }
+
+    /// The same of a row that may be damaged, and then may not have the column. It has a body.
+    #[inline(always)]
+    pub fn raw_of_any(&self, column: &Column) -> Option<&'a [u8]> {
         match column.place {
             ColumnLocation::Fixed(at) => {
                 let at = at as usize;
-                &self.bytes[at..at + column.stored.fixed_len().unwrap_or(0)]
+                self.bytes.get(at..at + column.stored.fixed_len().unwrap_or(0))
             }
             ColumnLocation::Variable { nth, .. } => {
                 let start = if nth == 0 { self.schema.heap_at } else { self.end(nth - 1) };
-                &self.bytes[start..self.end(nth)]
+                self.bytes.get(start..self.end(nth))
             }
-            ColumnLocation::Later(n) => &self.schema.later[usize::from(n)],
-            ColumnLocation::Dropped => &[],
+            ColumnLocation::Later(n) => Some(&self.schema.later[usize::from(n)]),
+            ColumnLocation::Dropped => Some(&[]),
         }
+    }
+
+    /// Whether all that does not depend on values lies within the row. Otherwise it is damaged.
+    #[inline]
+    pub fn has_body(&self) -> bool {
+        self.bytes.len() >= self.schema.heap_at
+    }
+
+    /// A value that is neither NULL nor out of line. `None` if it is damaged. The row has a body.
+    #[inline(always)]
+    pub fn value(&self, column: &Column) -> Option<Value<'a>> {
+        decode(column.stored, self.raw_of_any(column)?)
     }
 
     #[inline]
@@ -275,27 +297,35 @@ impl<'a> Encoded<'a> {
             .collect()
     }
 
-    /// The value of a column, by id.
+    /// The value of a column, by id. The row has been verified.
     #[inline]
     pub fn stored(&self, id: usize) -> Stored<'a> {
         self.stored_in(&self.schema.columns[id])
     }
 
+    /// The value of a column. The row has been verified.
+    #[inline]
     pub fn stored_in(&self, column: &Column) -> Stored<'a> {
-        if self.is_null(column) {
-            return Stored::Null;
-        }
-        if self.is_out_of_line(column) {
-            let (id, len) = self.reference(column);
-            return Stored::OutOfLine { id, len };
-        }
-        Stored::Value(decode(column.stored, self.raw(column)))
+        self.stored_of_any(column).expect(VERIFIED)
     }
 
-    /// The id and the length of a value that is out of line.
-    pub fn reference(&self, column: &Column) -> (u64, u64) {
-        let raw = self.raw(column);
-        (word(raw, 0), word(raw, 8))
+    /// The value of a column of a row that has a body. `None` if it is damaged.
+    #[inline]
+    pub fn stored_of_any(&self, column: &Column) -> Option<Stored<'a>> {
+        if self.is_null(column) {
+            return Some(Stored::Null);
+        }
+        if self.is_out_of_line(column) {
+            return self.reference(column).map(|(id, len)| Stored::OutOfLine { id, len });
+        }
+        self.value(column).map(Stored::Value)
+    }
+
+    /// The id and the length of a value that is out of line. `None` if they are damaged. The row has
+    /// a body.
+    pub fn reference(&self, column: &Column) -> Option<(u64, u64)> {
+        let raw = self.raw_of_any(column).filter(|raw| raw.len() == OUT_OF_LINE_BYTES)?;
+        Some((word(raw, 0), word(raw, 8)))
     }
 }
 

@@ -125,7 +125,7 @@ impl Key {
 
     /// Builds the key of a stored row in an index of these columns. Returns false if
     /// it has none, because it was written when a column was gone, or with a value
-    /// that the column did not take before.
+    /// that the column did not take before, or is damaged.
     #[must_use]
     pub fn set_indexed(&mut self, row: &Encoded<'_>, columns: &[KeyColumn]) -> bool {
         self.pack(|to| columns.iter().all(|column| to.push_indexed(row, column)))
@@ -250,7 +250,7 @@ impl Packing<'_> {
         if let ColumnLocation::Fixed(_) = column.place
             && column.ty == column.stored
         {
-            match (column.ty, row.raw(column)) {
+            match (column.ty, row.raw_of_any(column).unwrap_or_default()) {
                 (Type::U64, &[a, b, c, d, e, f, g, h]) => {
                     return self.push(u64::from_le_bytes([a, b, c, d, e, f, g, h]), 8);
                 }
@@ -262,24 +262,27 @@ impl Packing<'_> {
                 _ => {}
             }
         }
-        let value = match row.stored(id) {
-            Stored::Value(value) => value,
-            // Columns of the primary key are too short to be stored out of line.
-            Stored::Null | Stored::OutOfLine { .. } => Value::Null,
+        let stored = if row.has_body() { row.stored_of_any(column) } else { None };
+        let value = match stored {
+            Some(Stored::Value(value)) => value,
+            // Columns of the primary key are too short to be stored out of line. That of a damaged row is
+            // no key that anybody looks for.
+            Some(Stored::Null | Stored::OutOfLine { .. }) | None => Value::Null,
         };
         self.push_column(column.ty, column.nullable, &value);
     }
 
     fn push_indexed(&mut self, row: &Encoded<'_>, of: &KeyColumn) -> bool {
         let column = &row.schema.columns[of.id];
-        if matches!(column.place, ColumnLocation::Dropped) {
+        if matches!(column.place, ColumnLocation::Dropped) || !row.has_body() {
             return false;
         }
-        let value = match row.stored(of.id) {
-            Stored::Value(value) => value,
-            Stored::Null => Value::Null,
-            // Columns of an index are too short for that, before they get wider.
-            Stored::OutOfLine { .. } => return false,
+        let value = match row.stored_of_any(column) {
+            Some(Stored::Value(value)) => value,
+            Some(Stored::Null) => Value::Null,
+            // Columns of an index are too short for that, before they get wider. A row that is damaged
+            // may be read before anything verifies it.
+            Some(Stored::OutOfLine { .. }) | None => return false,
         };
         let has_changed = (column.ty, column.nullable) != (of.ty, of.nullable);
         if has_changed && !is_value_of(of.ty, of.nullable, &value) {

@@ -11,7 +11,6 @@ use crate::types::layout::{Column, ColumnLocation};
 use crate::types::owned_value::OwnedValue;
 use crate::types::pieces::{OutOfLine, Pieces, Reference};
 use crate::types::schema::Type;
-use crate::types::stored_value::decode;
 use crate::types::value::Value;
 
 /// A row of a table as one transaction sees it.
@@ -52,8 +51,9 @@ impl<'t> Row<'t> {
     /// [`Error::UnknownColumn`]; [`Error::WrongType`] if the column's type, or NULL, does not
     /// convert to `T`; [`Error::ReadOutOfRange`] if `T` cannot hold the value; [`Error::OutOfLine`]
     /// if `T` borrows and the value is out of line; [`Error::ColumnDropped`] if the row was written
-    /// after the column was dropped; errors of [`Transaction::get`](crate::Transaction::get) for a
-    /// value out of line.
+    /// after the column was dropped; [`Error::Damaged`] if the device has changed what was stored,
+    /// and it shows; errors of [`Transaction::get`](crate::Transaction::get) for a value out of
+    /// line.
     ///
     /// ```
     /// # use std::borrow::Cow;
@@ -82,6 +82,7 @@ impl<'t> Row<'t> {
     pub fn get<T: FromValue<'t>>(&self, column: impl ColumnRef) -> Result<T> {
         let id = column.resolve(self.columns, &self.encoded.schema.name)?;
         let column = self.column(id)?;
+        self.check_body(id)?;
         if self.encoded.is_null(column) {
             return T::from_value(Value::Null).map_err(|why| self.misfit::<T>(id, Value::Null, why));
         }
@@ -89,15 +90,32 @@ impl<'t> Row<'t> {
             return self.get_out_of_line(id, column);
         }
         // No value between the bytes and what they are read as: that costs more than both.
-        let value = || decode(column.stored, self.encoded.raw(column));
-        T::from_value(value()).map_err(|why| self.misfit::<T>(id, value(), why))
+        let Some(value) = self.encoded.value(column) else { return Err(self.damaged(id)) };
+        T::from_value(value).map_err(|why| self.misfit::<T>(id, value, why))
+    }
+
+    /// Fails if the row is too short to look for columns in it.
+    #[inline]
+    fn check_body(&self, column: usize) -> Result<()> {
+        if self.encoded.has_body() { Ok(()) } else { Err(self.damaged(column)) }
+    }
+
+    #[cold]
+    fn damaged(&self, column: usize) -> Error {
+        let schema = self.encoded.schema;
+        Error::Damaged {
+            place: format!("column {:?} of table {:?}", schema.names[column], schema.name),
+            detail: "a value that is not what its column takes".to_owned(),
+        }
     }
 
     /// What is stored in a column, by its number.
     #[cfg(feature = "serde")]
     pub(crate) fn stored_at(&self, column: usize) -> Result<Stored<'t>> {
         let id = column.resolve(self.columns, &self.encoded.schema.name)?;
-        Ok(self.encoded.stored_in(self.column(id)?))
+        let column = self.column(id)?;
+        self.check_body(id)?;
+        self.encoded.stored_of_any(column).ok_or_else(|| self.damaged(id))
     }
 
     #[inline]
@@ -115,7 +133,7 @@ impl<'t> Row<'t> {
         let Some(from_owned) = T::FROM_OWNED else {
             return Err(Error::OutOfLine { column: schema.names[column].clone() });
         };
-        let bytes = self.reference(place).read(self.out_of_line)?;
+        let bytes = self.reference(column, place)?.read(self.out_of_line)?;
         let value = match schema.columns[column].stored {
             Type::String(_) => OwnedValue::Str(self.text_out_of_line(column, bytes)?),
             _ => OwnedValue::Bytes(bytes),
@@ -124,9 +142,9 @@ impl<'t> Row<'t> {
         from_owned(value).map_err(|_| wrong_type(schema, column, &format!("{kind} read as {}", name::<T>())))
     }
 
-    fn reference(&self, place: &Column) -> Reference {
-        let (id, len) = self.encoded.reference(place);
-        Reference { table: self.encoded.schema.table, id, len, at: self.at }
+    fn reference(&self, column: usize, place: &Column) -> Result<Reference> {
+        let (id, len) = self.encoded.reference(place).ok_or_else(|| self.damaged(column))?;
+        Ok(Reference { table: self.encoded.schema.table, id, len, at: self.at })
     }
 
     /// The bytes of a string or of bytes, in order and without a copy. `None` for NULL.
@@ -160,13 +178,14 @@ impl<'t> Row<'t> {
     pub fn pieces(&self, column: impl ColumnRef) -> Result<Option<Pieces<'t>>> {
         let id = column.resolve(self.columns, &self.encoded.schema.name)?;
         let place = self.column(id)?;
+        self.check_body(id)?;
         if self.encoded.is_null(place) {
             return Ok(None);
         }
         if self.encoded.is_out_of_line(place) {
-            return Ok(Some(Pieces::out_of_line(self.reference(place), self.out_of_line)));
+            return Ok(Some(Pieces::out_of_line(self.reference(id, place)?, self.out_of_line)));
         }
-        match decode(place.stored, self.encoded.raw(place)) {
+        match self.encoded.value(place).ok_or_else(|| self.damaged(id))? {
             Value::Bytes(bytes) => Ok(Some(Pieces::in_line(bytes))),
             Value::Str(text) => Ok(Some(Pieces::in_line(text.as_bytes()))),
             _ => Err(wrong_type(self.encoded.schema, id, "bytes")),
@@ -234,10 +253,14 @@ impl std::fmt::Debug for Row<'_> {
                 map.entry(&name, &format_args!("<dropped>"));
                 continue;
             }
-            match self.encoded.stored(id) {
-                Stored::Null => map.entry(&name, &Value::Null),
-                Stored::Value(value) => map.entry(&name, &value),
-                Stored::OutOfLine { len, .. } => map.entry(&name, &format_args!("<{len} bytes out of line>")),
+            let column = &self.encoded.schema.columns[id];
+            match self.encoded.has_body().then(|| self.encoded.stored_of_any(column)).flatten() {
+                Some(Stored::Null) => map.entry(&name, &Value::Null),
+                Some(Stored::Value(value)) => map.entry(&name, &value),
+                Some(Stored::OutOfLine { len, .. }) => {
+                    map.entry(&name, &format_args!("<{len} bytes out of line>"))
+                }
+                None => map.entry(&name, &format_args!("<damaged>")),
             };
         }
         map.finish()

@@ -115,10 +115,12 @@ fn small(bytes: &[u8]) -> u64 {
     }
 }
 
+/// The value that these bytes are, of the length that the type has. `None` for a text that is not
+/// UTF-8: rows are checked when they are written, so such bytes have been damaged since.
 // Where a type is read, only what it takes of this is left.
 #[inline(always)]
-pub(crate) fn decode<'a>(ty: Type, raw: &'a [u8]) -> Value<'a> {
-    match ty {
+pub(crate) fn decode<'a>(ty: Type, raw: &'a [u8]) -> Option<Value<'a>> {
+    Some(match ty {
         Type::Bool => Value::Bool(raw[0] != 0),
         Type::U8 | Type::U16 | Type::U32 | Type::U64 => Value::UInt(small(raw)),
         Type::I8 => Value::Int(i64::from(raw[0] as i8)),
@@ -132,18 +134,12 @@ pub(crate) fn decode<'a>(ty: Type, raw: &'a [u8]) -> Value<'a> {
             let units = i128::from(word(raw, 0)) | (i128::from(word(raw, 8)) << 64);
             Value::Decimal(Decimal { units, scale })
         }
-        Type::FixedString(_) => Value::Str(text(&raw[..unpadded(raw)])),
-        Type::String(_) => Value::Str(text(raw)),
+        Type::FixedString(_) => Value::Str(str::from_utf8(&raw[..unpadded(raw)]).ok()?),
+        Type::String(_) => Value::Str(str::from_utf8(raw).ok()?),
         Type::FixedBytes(_) | Type::Bytes(_) => Value::Bytes(raw),
-    }
+    })
 }
 
 fn unpadded(raw: &[u8]) -> usize {
     raw.iter().rposition(|&b| b != 0).map_or(0, |last| last + 1)
-}
-
-/// Rows are checked when they are written, and a checksum covers them, so bytes
-/// that are not UTF-8 are a bug. An empty string would hide it.
-pub(crate) fn text(bytes: &[u8]) -> &str {
-    std::str::from_utf8(bytes).expect("a stored string is UTF-8")
 }

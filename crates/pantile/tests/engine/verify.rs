@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use pantile::lab::{SimulatedTime, medium_of};
 use pantile::{
-    Database, Error, GcOptions, IndexDef, Isolation, MediumKind, Options, Range, Table, TableDef,
-    TransactionOptions, Type,
+    Database, Decimal, Error, GcOptions, IndexDef, Isolation, MediumKind, Options, Range, Table, TableDef,
+    TransactionOptions, Type, Value,
 };
 use pantile_media::unshared::Unshared;
 use pantile_testkit::{SaysDone, fails};
@@ -290,6 +290,79 @@ fn a_row_with_a_damaged_key_is_not_left_out() {
         fails!(before.get_by_index(&by_c, &[c(4).into()]).map(drop), Error::Damaged { .. }, "table");
         assert!(before.get_by_index(&by_c, &[c(8).into()]).expect("a row").is_some());
     }
+}
+
+/// Without `verify_reads`, a damaged row may be read as another. If it is none at all, that is an error.
+#[test]
+fn whatever_a_row_has_become_reading_it_does_not_panic() {
+    let db = Options::new().medium(MediumKind::Dram).open("unused").expect("open");
+    let def = TableDef::new("t")
+        .column("id", Type::U64)
+        .column("code", Type::FixedString(6))
+        .nullable("price", Type::Decimal { precision: 9, scale: 2 })
+        .column("name", Type::String(100))
+        .nullable("doc", Type::Bytes(1 << 20))
+        .nullable("note", Type::String(1 << 20))
+        .primary_key(["id", "name"]);
+    let def = def.column("name2", Type::String(40)).index(IndexDef::new("by_name", ["name2", "code"]));
+    let t = db.create_table(def).expect("create");
+    let (long, name) = ("l".repeat(70_000), "a name that is found");
+    let key = [1u64.into(), name.into()];
+    let price = Value::Decimal(Decimal { units: 995, scale: 2 });
+    let row = [
+        key[0],
+        "abcdef".into(),
+        price,
+        key[1],
+        Value::Bytes(b"short"),
+        long.as_str().into(),
+        "other".into(),
+    ];
+    db.run(|txn| txn.insert(&t, &row)).expect("insert");
+    let medium = medium_of(&db);
+    let mut bytes = vec![0; medium.len() as usize];
+    medium.get(0, &mut bytes).expect("read");
+    let found = bytes.windows(name.len()).position(|w| w == name.as_bytes()).expect("the row");
+    let by_name = t.index("by_name").expect("index");
+    let read = || {
+        let txn = db.begin_read()?;
+        let all = txn.scan_index(&by_name, Range::all())?.map(|row| row.map(|row| format!("{row:?}")));
+        all.collect::<Result<Vec<_>, Error>>()?;
+        let row = txn.get(&t, &key)?.expect("a row is not absent");
+        let said = format!("{row:?}");
+        row.pieces("doc")?.into_iter().flatten().try_for_each(|piece| piece.map(drop))?;
+        let values = row.to_values()?;
+        let _: (&str, &str) = (row.get("code")?, row.get("name2")?);
+        Ok::<_, Error>((said, values))
+    };
+    let whole = read().expect("it is whole");
+    let (mut damaged, mut others) = (0, 0);
+    for at in found - 80..found + name.len() + 40 {
+        for byte in [0, 1, 0x7f, 0xff, bytes[at] ^ 1] {
+            medium.put(at as u64, &[byte]).expect("write");
+            match read() {
+                Ok(read) => others += u32::from(read != whole),
+                Err(Error::Damaged { .. }) => damaged += 1,
+                Err(other) => panic!("byte {at}: {other}"),
+            }
+            let mut txn = db.begin().expect("begin");
+            match txn.insert(&t, &row) {
+                Err(Error::DuplicateKey { .. } | Error::Damaged { .. }) => txn.rollback(),
+                other => panic!("byte {at}: the key is taken, and {other:?}"),
+            }
+        }
+        medium.put(at as u64, &bytes[at..=at]).expect("write");
+    }
+    assert_eq!(read().expect("it is whole again"), whole);
+    assert!(damaged > 0 && others > 0, "{damaged} damaged, {others} read as others");
+    rot(&db, name.as_bytes(), 3, 0xff);
+    let txn = db.begin_read().expect("begin");
+    let row = txn.get(&t, &key).expect("get").expect("a row");
+    let place = "column \"name\" of table \"t\"";
+    fails!(row.get::<&str>("name").map(drop), Error::Damaged { .. }, place);
+    fails!(row.to_values().map(drop), Error::Damaged { .. }, place);
+    assert_eq!(row.get::<u64>("id").expect("the others"), 1);
+    assert!(format!("{row:?}").contains("<damaged>"));
 }
 
 /// A value out of line is verified with the row that is read to be changed.
