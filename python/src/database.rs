@@ -161,8 +161,8 @@ impl Database {
         running.iter().map(|transaction| insight::transaction(py, transaction)).collect()
     }
 
-    /// Ends the transaction with this number from outside, and frees what it holds back.
-    /// Its calls raise `TransactionEnded`.
+    /// Ends the transaction with this number from outside. Its calls raise `TransactionEnded`. What it
+    /// holds, locks included, is released when its program leaves it.
     fn end_transaction(&self, py: Python<'_>, id: u64) -> PyResult<()> {
         self.with(py, |db| db.end_transaction(pantile::TransactionId::from_number(id)))
     }

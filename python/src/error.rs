@@ -75,17 +75,10 @@ pub fn raised(error: Engine) -> PyErr {
 
 /// The exception for another error with this text, which an error of the engine may have caused.
 pub fn raised_by(error: &(dyn std::error::Error + 'static), text: String) -> PyErr {
-    let mut next = Some(error);
-    while let Some(cause) = next {
-        if let Some(engine) = cause.downcast_ref::<Engine>() {
-            return raised_as(engine, text);
-        }
-        next = match cause.downcast_ref::<Box<Engine>>() {
-            Some(engine) => Some(&**engine),
-            None => cause.source(),
-        };
+    match Engine::in_chain(error) {
+        Some(engine) => raised_as(engine, text),
+        None => Error::new_err(text),
     }
-    Error::new_err(text)
 }
 
 fn raised_as(error: &Engine, text: String) -> PyErr {

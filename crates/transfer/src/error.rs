@@ -180,7 +180,7 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Error::Database(source) => Some(source),
-            Error::Row { source, .. } => Some(source),
+            Error::Row { source, .. } => Some(source.as_ref()),
             Error::Read { source, .. } | Error::Write { source, .. } => Some(source),
             _ => None,
         }
@@ -251,6 +251,6 @@ impl fmt::Display for LoadError {
 
 impl std::error::Error for LoadError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.cause)
+        Some(self.cause.as_ref())
     }
 }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use crate::types::encoding::Stored;
 use crate::types::error::{Error, Result};
+use crate::types::from_value::FromValue;
 use crate::types::owned_value::OwnedValue;
 use crate::types::row::Row;
 use crate::types::value::{Decimal, Micros, Value};
@@ -65,7 +66,8 @@ impl<'t> Row<'t> {
     ///
     /// # Errors
     /// [`Error::Serde`], which names the field, if a value does not fit it or a
-    /// field has no column; errors of [`Row::get`] for values out of line.
+    /// field has no column; errors of [`Row::get`] for values out of line. A field that has no column
+    /// is no error if it is an `Option`, which is then `None`, or has `#[serde(default)]`.
     ///
     /// ```
     /// # use pantile::*;
@@ -148,6 +150,16 @@ impl<'t> Cell<'t> {
         Ok(matches!(self.row.stored_at(self.number).map_err(SerdeError::Database)?, Stored::Null))
     }
 
+    /// The value as a float, if it is a number. Serde's own floats would take any number, and round it.
+    fn number<T: FromValue<'t>>(&self) -> Result<Option<T>, SerdeError> {
+        match self.row.get(self.number) {
+            Ok(number) => Ok(Some(number)),
+            Err(Error::WrongType { .. } | Error::OutOfLine { .. }) => Ok(None),
+            Err(error @ Error::ReadOutOfRange { .. }) => Err(de::Error::custom(error)),
+            Err(error) => Err(SerdeError::Database(error)),
+        }
+    }
+
     /// Borrowed if it is in line.
     fn visit<V: Visitor<'t>>(self, visitor: V, bytes_as_numbers: bool) -> Result<V::Value, SerdeError> {
         let value = match self.row.get::<Value<'t>>(self.number) {
@@ -215,6 +227,20 @@ impl<'t> Deserializer<'t> for Cell<'t> {
         CowStrDeserializer::new(text).deserialize_enum(name, variants, visitor)
     }
 
+    fn deserialize_f32<V: Visitor<'t>>(self, visitor: V) -> Result<V::Value, SerdeError> {
+        match self.number()? {
+            Some(number) => visitor.visit_f32(number),
+            None => self.deserialize_any(visitor),
+        }
+    }
+
+    fn deserialize_f64<V: Visitor<'t>>(self, visitor: V) -> Result<V::Value, SerdeError> {
+        match self.number()? {
+            Some(number) => visitor.visit_f64(number),
+            None => self.deserialize_any(visitor),
+        }
+    }
+
     /// Reads nothing.
     fn deserialize_ignored_any<V: Visitor<'t>>(self, visitor: V) -> Result<V::Value, SerdeError> {
         visitor.visit_unit()
@@ -222,7 +248,7 @@ impl<'t> Deserializer<'t> for Cell<'t> {
 
     serde::forward_to_deserialize_any! {
         <W: Visitor<'t>>
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 char str string bytes byte_buf
         unit unit_struct tuple_struct map struct identifier
     }
 }

@@ -79,12 +79,12 @@ impl TransactionError for Box<dyn std::error::Error + Send + Sync> {
 #[cfg(feature = "anyhow")]
 impl TransactionError for anyhow::Error {
     fn of_database(&self) -> Option<&Error> {
-        self.chain().find_map(|error| error.downcast_ref())
+        self.chain().find_map(Error::among)
     }
 }
 
 impl Error {
-    /// The first error of the database among an error and its sources.
+    /// The first error of the database among an error and its sources, boxed or not.
     ///
     /// ```
     /// # use pantile::Error;
@@ -93,6 +93,12 @@ impl Error {
     /// assert!(Error::in_chain(&std::fmt::Error).is_none());
     /// ```
     pub fn in_chain<'e>(error: &'e (dyn std::error::Error + 'static)) -> Option<&'e Error> {
-        std::iter::successors(Some(error), |error| error.source()).find_map(|error| error.downcast_ref())
+        std::iter::successors(Some(error), |error| error.source()).find_map(Error::among)
+    }
+
+    /// A box is an error of its own type, and its source is that of what is in it.
+    fn among<'e>(error: &'e (dyn std::error::Error + 'static)) -> Option<&'e Error> {
+        let boxed = || error.downcast_ref::<Box<Error>>().map(Box::as_ref);
+        error.downcast_ref().or_else(boxed)
     }
 }

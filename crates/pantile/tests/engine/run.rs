@@ -82,6 +82,8 @@ fn a_conflict_within_an_error_of_the_caller_runs_it_again() {
     assert!(matches!(run(vec![boxed]), (1, 2, None)));
     let boxed: Box<dyn std::error::Error + Send + Sync> = conflict().into();
     assert!(matches!(run(vec![boxed]), (1, 2, None)));
+    let in_two: Box<dyn std::error::Error> = Box::new(Box::new(conflict()));
+    assert!(matches!(run(vec![in_two]), (1, 2, None)));
     let after = vec![AppError::Database(conflict()), AppError::NoMoney];
     assert!(matches!(run(after), (0, 2, Some(AppError::NoMoney))));
 }
@@ -91,6 +93,8 @@ fn a_conflict_within_an_error_of_the_caller_runs_it_again() {
 fn a_conflict_with_context_runs_it_again() {
     let with_context = anyhow::Error::new(conflict()).context("while paying");
     assert!(matches!(run(vec![with_context]), (1, 2, None)));
+    let boxed = anyhow::Error::new(Box::new(conflict())).context("while paying");
+    assert!(matches!(run(vec![boxed]), (1, 2, None)));
     let (rows, runs, error) = run(vec![anyhow::anyhow!("no money")]);
     assert_eq!((rows, runs, error.expect("it").to_string()), (0, 1, "no money".to_owned()));
 }

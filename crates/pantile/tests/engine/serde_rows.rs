@@ -133,6 +133,30 @@ fn maps_are_rows_and_some_columns_are_enough() {
     assert_eq!(row.deserialize::<Part<'_>>().expect("a part"), Part { note: None, id: 7 });
 }
 
+/// A float takes what it can hold, and rounds only floats.
+#[test]
+fn floats_do_not_change_numbers() {
+    #[derive(Deserialize, PartialEq, Debug)]
+    struct Floats {
+        whole: f64,
+        real: Option<f32>,
+    }
+    let db = Options::new().medium(MediumKind::Dram).open("unused").expect("open");
+    let def = TableDef::new("t").column("whole", Type::I64).nullable("real", Type::F64);
+    let table = db.create_table(def.primary_key(["whole"])).expect("create");
+    let read = |whole: i64, real: Option<f64>| {
+        db.run(|txn| txn.upsert(&table, &[whole.into(), real.into()])).expect("store");
+        let txn = db.begin_read().expect("begin");
+        let row = txn.get(&table, &[whole.into()]).expect("get").expect("a row");
+        row.deserialize::<Floats>()
+    };
+    let most = 1i64 << 53;
+    assert_eq!(read(most, Some(0.1)).expect("fits"), Floats { whole: 2f64.powi(53), real: Some(0.1) });
+    assert_eq!(read(-5, None).expect("fits"), Floats { whole: -5.0, real: None });
+    fails!(read(most + 1, None), Error::Serde { .. }, "field \"whole\"", "9007199254740993");
+    fails!(read(1, Some(1e300)), Error::Serde { .. }, "field \"real\"", "f32");
+}
+
 #[test]
 fn errors_name_the_field() {
     #[derive(Deserialize, Debug)]
