@@ -109,7 +109,11 @@ impl DaxMedium {
         let directory = Directory::open(path, options.create)?;
         let permitted = permit(directory.data(), protection).and_then(|line_flush| {
             let file = directory.data();
-            file.file().sync_all().map_err(|error| MediumError::at("sync", file.path(), error))?;
+            file.file().sync_all().map_err(|error| {
+                // Nobody is told of it again (I-36).
+                directory.place().note_failed_sync();
+                MediumError::at("sync", file.path(), error)
+            })?;
             Ok(line_flush)
         });
         let line_flush = match permitted {

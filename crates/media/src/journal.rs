@@ -413,9 +413,11 @@ impl Journal {
         let stamp = Stamp::of(self.data.file());
         sync_data()?;
         state.stamp = stamp;
-        if mem::take(&mut state.has_records) && !is_removed(Control::JournalBeginsAnew) {
+        if state.has_records && !is_removed(Control::JournalBeginsAnew) {
+            // If that fails, the file stays: it may be needed.
             state.begin_anew()?;
         }
+        state.has_records = false;
         Ok(())
     }
 

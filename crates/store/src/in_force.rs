@@ -33,7 +33,12 @@ impl Store {
     /// The blocks that streams append to, with their fill: one half of a new
     /// state record. Every block opened by `taken_at` is either among them or
     /// full.
-    pub fn sample(&self, taken_at: Timestamp) -> StateSample {
+    ///
+    /// `taken_at` is called once it is known which image the sample names: whatever an image holds is
+    /// below the sample (I-23). One that is made while this waits for locks may hold more.
+    pub fn sample(&self, taken_at: impl FnOnce() -> Timestamp) -> StateSample {
+        let image = *self.image.lock();
+        let taken_at = taken_at();
         // All locks at once, or a block that a lane takes meanwhile would be
         // missed.
         let streams: Vec<_> =
@@ -49,7 +54,6 @@ impl Store {
         });
         self.appended_before.store(self.appended.sum(), Ordering::Relaxed);
         let carved = self.allocator.lock().carved as u64;
-        let image = *self.image.lock();
         StateSample { taken_at, carved, partly_filled: partly_filled.collect(), image }
     }
 

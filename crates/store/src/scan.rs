@@ -31,6 +31,7 @@ pub(crate) const NONSENSE: &str = "the chunk header is not valid";
 pub(crate) const FOREIGN_MARK: &str = "a frozen flag of another generation";
 pub(crate) const LOST_BLOCK: &str = "the block was partly filled, and its descriptor is lost";
 pub(crate) const MISSHAPEN: &str = "the block descriptor is not valid";
+pub(crate) const LOST_RECORD: &str = "the state record continues in the block, whose descriptor is lost";
 pub(crate) const LOST_ENTRY: &str = "a word of the entry is lost";
 
 /// Header pages of chunks that are worth another thread.
@@ -238,6 +239,16 @@ impl Store {
         }
         for id in expect.missing(opened_at).into_iter().filter(|_| !is_short) {
             all.damage.push((format!("block {}.{}", id.chunk, id.index), LOST_BLOCK.into()));
+        }
+        // A table that took the block would be overwritten by the record after the next.
+        let is_of_record = |id: &BlockId| {
+            let block = self.chunk(id.chunk).and_then(|chunk| chunk.blocks.get(id.index as usize));
+            block.is_some_and(|block| block.state() == BlockState::Record)
+        };
+        for id in &self.record_blocks.lock()[state.place()] {
+            if !is_short && !is_of_record(id) {
+                all.damage.push((format!("block {}.{}", id.chunk, id.index), LOST_RECORD.into()));
+            }
         }
         let is_lost = |offset: &&u64| {
             let number = (**offset / CHUNK_BYTES) as u32;

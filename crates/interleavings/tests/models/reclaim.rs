@@ -169,7 +169,7 @@ fn reuse_against_walk() {
     store.set_link(newest, middle, ts(1001));
     let block = store.block_of(middle).expect("in use");
     both.iter().for_each(|address| _ = store.supersede(*address, ts(1002)));
-    store.record_state(store.sample(ts(2000)), &[]).expect("a record");
+    store.record_state(store.sample(|| ts(2000)), &[]).expect("a record");
     assert!(store.freeze(block).expect("no failure"));
     explore(|| {
         let walking = {
@@ -220,7 +220,7 @@ fn freeze_against_freeze() {
             threads.into_iter().map(|thread| thread.join().expect("no panic")).sum::<u32>()
         };
         assert_eq!(both(|store, block| store.freeze(block).expect("freeze")), 1);
-        store.record_state(store.sample(ts(2_000)), &[]).expect("record");
+        store.record_state(store.sample(|| ts(2_000)), &[]).expect("record");
         assert_eq!(both(|store, block| store.release(block, None, None).expect("release").is_ok()), 1);
     });
 }

@@ -447,6 +447,30 @@ fn image_now(db: &Database) -> bool {
     true
 }
 
+/// A sample that waits for a long append names no image that is made meanwhile: that holds rows of transactions
+/// above the sample, which a power failure takes from a database whose commits do not wait for the device.
+#[test]
+fn an_image_made_during_a_sample_is_named_by_the_next() {
+    let (_place, db, table) = five_rows();
+    record(&db);
+    let core = &db.core;
+    let made = || {
+        db.run(|txn| txn.update(&table, &[1u64.into()], &[(1, Value::Int(7))])).expect("a row");
+        let at = core.registry.now();
+        core.make_image(core.images.try_begin(&core.store, 0).expect("none is being made"));
+        assert!(core.images.is_pending(), "an image has been made");
+        at
+    };
+    let (before, sample) = (core.store.image_in_force(), core.store.sample(made));
+    core.store.record_state(sample, &[]).expect("a record");
+    assert_eq!(core.store.image_in_force(), before);
+    let sample = core.store.sample(|| core.registry.now());
+    core.store.record_state(sample, &[]).expect("a record");
+    assert!(core.store.is_image_in_force() && core.store.image_in_force() != before);
+    core.adopt_image();
+    db.close().expect("it closes");
+}
+
 /// A transaction that stays open while others come and go. It has keys of its
 /// own.
 fn write_some(txn: &mut Transaction, db: &Database, random: &mut Random, writer: u64, writers: u64) -> bool {

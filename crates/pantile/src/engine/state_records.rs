@@ -123,7 +123,7 @@ impl StateRecords {
             return true;
         }
         upkeep.last = registry.clock().elapsed();
-        let sample = store.sample(sample_time(registry));
+        let sample = store.sample(|| sample_time(registry));
         upkeep.sample = Some((sample, registry.commits_under_way()));
         self.has_sample.store(true, Ordering::Relaxed);
         false
@@ -143,7 +143,7 @@ impl StateRecords {
         let mut upkeep = self.upkeep.lock();
         upkeep.sample = None;
         self.has_sample.store(false, Ordering::Relaxed);
-        store.sample(sample_time(registry))
+        store.sample(|| sample_time(registry))
     }
 }
 

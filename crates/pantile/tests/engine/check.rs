@@ -238,6 +238,48 @@ fn a_descriptor_that_is_gone_is_missed_after_closing() {
     }
 }
 
+/// A list of many blocks continues in blocks of its own. No table gets one whose descriptor is lost.
+#[test]
+fn a_block_of_a_state_record_that_is_gone_is_missed() {
+    let dir = ScratchDir::new();
+    let path = dir.path().join("db");
+    let db = Options::new().open(&path).expect("open");
+    for n in 0..200u64 {
+        let def = TableDef::new(format!("t{n}")).column("id", Type::U64).primary_key(["id"]);
+        let table = db.create_table(def).expect("create");
+        db.run(|txn| txn.insert(&table, &[n.into()])).expect("insert");
+    }
+    db.close().expect("close");
+    sound(&path);
+    let data = path.join("pantile.data");
+    let whole = fs::read(&data).expect("read");
+    let seen = inspect(&path, &options()).expect("inspect");
+    let mut missed = 0;
+    for chunk in &seen.chunks {
+        let of_records = chunk.blocks.iter().enumerate().filter(|(_, b)| b.state == BlockState::Record);
+        for (n, _) in of_records {
+            let head = if chunk.number == 0 { 64 << 10 } else { 0 };
+            let at = chunk.number as usize * (2 << 20) + head + 64 * (n + 1);
+            let mut bytes = whole.clone();
+            assert!(bytes[at..][..64].iter().any(|byte| *byte != 0), "its descriptor");
+            bytes[at..][..64].fill(0);
+            fs::write(&data, bytes).expect("write");
+            let report = checked(&path);
+            let opened = Options::new().create(false).open(&path);
+            if let Err(error) = opened {
+                assert!(matches!(error, Error::Damaged { .. }), "{error}");
+                assert!(error.to_string().contains("the state record continues"), "{error}");
+                assert!(
+                    report.findings.iter().any(|f| f.what.contains("the state record continues")),
+                    "{report:#?}"
+                );
+                missed += 1;
+            }
+        }
+    }
+    assert!(missed > 0, "the record in force continues in none of the blocks");
+}
+
 #[test]
 fn a_dropped_table_leaves_no_pieces() {
     let (_dir, path) = made();

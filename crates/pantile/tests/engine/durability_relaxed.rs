@@ -96,7 +96,7 @@ fn another_boot_finds_the_state_of_a_record() {
     let (store, _) = open(medium.clone(), 1).expect("open");
     // Opening a database ends with this record, which says that commits are
     // relaxed from here on.
-    store.record_state(store.sample(Timestamp::from_raw(1000)), &[]).expect("record");
+    store.record_state(store.sample(|| Timestamp::from_raw(1000)), &[]).expect("record");
     // The number of transactions that each record covers, and when its write
     // began and ended.
     let mut records = vec![(0, 0, medium.events())];
@@ -104,7 +104,7 @@ fn another_boot_finds_the_state_of_a_record() {
         append(&store, n);
         if n % 12 == 0 {
             let began = medium.events();
-            store.record_state(store.sample(Timestamp::from_raw(1000 + n)), &[]).expect("record");
+            store.record_state(store.sample(|| Timestamp::from_raw(1000 + n)), &[]).expect("record");
             records.push((n, began, medium.events()));
         }
     }

@@ -215,7 +215,7 @@ fn emulated_memory_is_believed_only_while_the_machine_runs() {
     let file = || FileMedium::open(place.path(), FileOptions::default()).expect("file");
     let record = |medium: Arc<dyn Medium>, boot, closed| {
         let store = store(medium, boot).expect("open");
-        let sample = store.sample(pantile::Timestamp::from_raw(1000));
+        let sample = store.sample(|| pantile::Timestamp::from_raw(1000));
         let recorded = if closed { store.record_closed(sample) } else { store.record_state(sample, &[]) };
         recorded.expect("record");
     };

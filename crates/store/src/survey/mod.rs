@@ -20,8 +20,8 @@ use crate::block::BlockId;
 use crate::expectation::Expectation;
 use crate::format::{STATE_RECORD_BYTES, Superblock, Unreadable};
 use crate::own::mapped;
-use crate::scan::{LOST_BLOCK, start_of};
-use crate::state_record::StateRecord;
+use crate::scan::{LOST_BLOCK, LOST_RECORD, start_of};
+use crate::state_record::{StateCopy, StateRecord};
 
 pub use calls::{SurveyCalls, Surveyed};
 pub use chunk::{BlockUse, ChunkUse, SurveyedBlock, SurveyedChunk};
@@ -92,16 +92,17 @@ pub fn survey(medium: &dyn Medium, calls: &SurveyCalls<'_>) -> Survey {
     let records = records::read(medium, found.identity, calls);
     found.records = records.copies;
     found.chosen = records.newest.as_ref().map(|(n, _)| *n);
-    let state = records.newest.map(|(_, record)| record);
-    if found.superblock_problem.is_some() && state.is_none() {
+    let newest = records.newest.map(|(_, copy)| copy);
+    if found.superblock_problem.is_some() && newest.is_none() {
         // Without the identity that seeds the checksums, none of them can be
         // verified.
         return found;
     }
-    let expect = Expectation::new(&state.clone().unwrap_or_else(nothing_expected));
-    read_chunks(medium, &mut found, &expect, state.as_ref(), calls);
-    if let Some(state) = state {
-        compare(&found, &state, &expect, calls);
+    let state = newest.as_ref().map(|copy| &copy.record);
+    let expect = Expectation::new(&state.cloned().unwrap_or_else(nothing_expected));
+    read_chunks(medium, &mut found, &expect, state, calls);
+    if let Some(newest) = &newest {
+        compare(&found, newest, &expect, calls);
     }
     found
 }
@@ -198,7 +199,8 @@ fn read_chunks(
 }
 
 /// Checks chunks and blocks against the state record.
-fn compare(found: &Survey, state: &StateRecord, expect: &Expectation, calls: &SurveyCalls<'_>) {
+fn compare(found: &Survey, newest: &StateCopy, expect: &Expectation, calls: &SurveyCalls<'_>) {
+    let state = &newest.record;
     let is_carved = |c: &&SurveyedChunk| matches!(c.found, ChunkUse::Carved { .. });
     let carved = found.chunks.iter().filter(is_carved).count() as u64;
     let damaged = found.chunks.iter().filter(|c| matches!(c.found, ChunkUse::Damaged(_))).count() as u64;
@@ -226,7 +228,11 @@ fn compare(found: &Survey, state: &StateRecord, expect: &Expectation, calls: &Su
         let chunk = found.chunks.get(id.chunk as usize)?;
         chunk.blocks.get(id.index as usize)
     };
-    for id in expect.missing(|id| block(id).filter(|b| b.found == BlockUse::Used).map(|b| b.opened_at)) {
+    let missing = expect.missing(|id| block(id).filter(|b| b.found == BlockUse::Used).map(|b| b.opened_at));
+    let missing = missing.into_iter().map(|id| (id, LOST_BLOCK));
+    let is_of_record = |id: &BlockId| block(*id).is_some_and(|b| b.found == BlockUse::Record);
+    let of_record = newest.blocks.iter().filter(|id| !is_of_record(id)).map(|id| (*id, LOST_RECORD));
+    for (id, what) in missing.chain(of_record) {
         // Damaged places have already been reported.
         let is_told = match block(id) {
             Some(block) => block.found == BlockUse::Damaged,
@@ -238,7 +244,7 @@ fn compare(found: &Survey, state: &StateRecord, expect: &Expectation, calls: &Su
             let offset = start_of(id.chunk) + (u64::from(id.index) + 1) * 64;
             let place =
                 MediumLocation { chunk: Some(id.chunk), block: Some(id.index), ..MediumLocation::at(offset) };
-            (calls.finding)(Finding::damage(place, LOST_BLOCK));
+            (calls.finding)(Finding::damage(place, what));
         }
     }
     for listed in &state.partly_filled {

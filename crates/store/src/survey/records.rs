@@ -6,7 +6,7 @@ use pantile_media::Medium;
 
 use crate::image::ImageName;
 use crate::own::mapped;
-use crate::state_record::StateRecord;
+use crate::state_record::{StateCopy, StateRecord};
 use crate::survey::calls::SurveyCalls;
 use crate::survey::finding::{Finding, MediumLocation};
 
@@ -68,7 +68,7 @@ impl RecordFacts {
 pub(super) struct Records {
     pub copies: Vec<SurveyedRecord>,
     /// The record in force, and the number of its copy.
-    pub newest: Option<(usize, StateRecord)>,
+    pub newest: Option<(usize, StateCopy)>,
 }
 
 /// Reads all copies, whose checksums are seeded with `identity`.
@@ -76,14 +76,14 @@ pub(super) fn read(medium: &dyn Medium, identity: u64, calls: &SurveyCalls<'_>) 
     let mut found = Records::default();
     for offset in [0, 1, 2, 3].map(StateRecord::copy_at) {
         let bytes = mapped(medium, offset, STATE_COPY_BYTES as usize);
-        let record = StateRecord::read(medium, offset, identity).map(|copy| copy.record);
-        let facts = record.as_ref().map(RecordFacts::new);
-        let is_blank = record.is_none() && bytes.iter().all(|&b| b == 0);
+        let copy = StateRecord::read(medium, offset, identity);
+        let facts = copy.as_ref().map(|copy| RecordFacts::new(&copy.record));
+        let is_blank = copy.is_none() && bytes.iter().all(|&b| b == 0);
         found.copies.push(SurveyedRecord { offset, facts, is_blank });
-        if let Some(record) = record
-            && found.newest.as_ref().is_none_or(|(_, newest)| newest.sequence < record.sequence)
+        if let Some(copy) = copy
+            && found.newest.as_ref().is_none_or(|(_, newest)| newest.record.sequence < copy.record.sequence)
         {
-            found.newest = Some((found.copies.len() - 1, record));
+            found.newest = Some((found.copies.len() - 1, copy));
         }
     }
     for (n, record) in found.copies.iter().enumerate().filter(|(_, r)| r.facts.is_none()) {

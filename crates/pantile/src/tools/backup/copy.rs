@@ -101,7 +101,7 @@ pub(super) fn copy(
     let copied = outcome.into_inner().expect("the first share was done")?;
     if copied == Copied::All {
         // Nothing in the copy is later, so all of it has been decided (I-8, I-9).
-        store.record_closed(store.sample(moment)).map_err(|error| target_error(error, part))?;
+        store.record_closed(store.sample(|| moment)).map_err(|error| target_error(error, part))?;
     }
     Ok(copied)
 }
@@ -176,7 +176,7 @@ pub(super) fn recovered(part: &Path, of: Option<Lineage>, held: &mut Held) -> Re
     debug_assert!(nothing_else.is_ok());
     if summary.was_closed {
         // What follows is not damage (I-23).
-        store.record_state(store.sample(summary.highest), &[])?;
+        store.record_state(store.sample(|| summary.highest), &[])?;
     }
     Ok(store)
 }

@@ -129,7 +129,7 @@ fn add_increments(chain: &Chain, at: Timestamp, part: &Path) -> Result<()> {
     let store = recovered(part, None, &mut held).map_err(failed)?;
     chain.read_increments(&mut held, |table, found| append(&store, at, table, found).map_err(failed))?;
     // Nothing in it is later, so all of it has been decided (I-8, I-9).
-    store.record_closed(store.sample(at)).map_err(failed)
+    store.record_closed(store.sample(|| at)).map_err(failed)
 }
 
 fn append(store: &Store, at: Timestamp, table: TableId, found: &[Found<'_>]) -> Result<(), StoreError> {
