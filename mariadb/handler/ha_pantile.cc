@@ -370,7 +370,12 @@ handler *ha_pantile::clone(const char *name, MEM_ROOT *memory)
   return made;
 }
 
-int ha_pantile::start_stmt(THD *thd, thr_lock_type type) { return enter(thd, type); }
+int ha_pantile::start_stmt(THD *thd, thr_lock_type type)
+{
+  /* Of a statement within another: its clones read as it does. */
+  lock_type= type;
+  return enter(thd, type);
+}
 
 int ha_pantile::reset()
 {
@@ -933,7 +938,11 @@ int ha_pantile::update_row(const uchar *before, const uchar *after)
     {
       code= pantile_delete_row(txn, share->table, row_id);
       if (code == PANTILE_OK)
+      {
         code= pantile_insert(txn, share->table, values.data(), values.size());
+        if (code == PANTILE_CHANGED && is_taken())
+          code= PANTILE_DUPLICATE_KEY;
+      }
       if (code != PANTILE_OK)
       {
         const int failed= error(code, HA_ERR_RECORD_DELETED);

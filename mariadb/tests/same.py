@@ -813,6 +813,35 @@ SCENARIOS = {
         a SELECT * FROM t ORDER BY id
         a COMMIT
         a SELECT * FROM t ORDER BY id""",
+    "a row that moves to a key that another transaction has taken since the snapshot": """
+        a CREATE TABLE t (id INT PRIMARY KEY, u INT UNIQUE, n INT) ENGINE={e}
+        a INSERT INTO t VALUES (1,1,0)
+        a BEGIN
+        a SELECT COUNT(*) FROM t
+        a INSERT INTO t VALUES (2,2,0)
+        b INSERT INTO t VALUES (9,9,0)
+        a UPDATE t SET id = 9 WHERE id = 1
+        a UPDATE IGNORE t SET id = 9 WHERE id = 1
+        a UPDATE t SET u = 9 WHERE id = 1
+        a INSERT INTO t VALUES (1,7,0) ON DUPLICATE KEY UPDATE id = 9
+        a UPDATE t SET id = 8 WHERE id = 1
+        a COMMIT
+        a SELECT * FROM t ORDER BY id""",
+    "a function that reads two indexes, and may write": """
+        a CREATE TABLE users (id INT PRIMARY KEY, email INT NOT NULL, n INT, UNIQUE (email)) ENGINE={e}
+        a INSERT INTO users SELECT seq, seq, 0 FROM seq_1_to_5000
+        a ANALYZE TABLE users
+        a CREATE FUNCTION seen(x INT) RETURNS INT BEGIN DECLARE v INT; SELECT SUM(n) INTO v FROM users WHERE id = x OR email = x + 1; IF v IS NULL THEN UPDATE users SET n = 1 WHERE id = x; END IF; RETURN v; END
+        b BEGIN
+        b UPDATE users SET n = 5 WHERE id = 7
+        a& SELECT seen(7)
+        b COMMIT
+        a BEGIN
+        a SELECT n FROM users WHERE id = 7
+        b UPDATE users SET n = 6 WHERE id = 7
+        a SELECT seen(7)
+        a COMMIT
+        a SELECT seen(7)""",
     "numbers that a trigger gives": """
         a CREATE TABLE counter (id INT PRIMARY KEY, n INT) ENGINE={e}
         a INSERT INTO counter VALUES (1,5)
