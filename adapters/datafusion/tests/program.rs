@@ -108,3 +108,26 @@ fn what_is_wrong_is_said() {
     assert_eq!(missing.status.code(), Some(1));
     assert!(text(&missing.stderr).starts_with("pantile-sql: "), "{missing:?}");
 }
+
+/// It is no failure that nobody reads the answer, but it is one if statements are left.
+#[test]
+fn output_that_nobody_reads_hides_no_statement() {
+    let place = ScratchDir::new();
+    shop(place.path()).close().expect("close");
+    let run = |arguments: &[&str], input: &str| {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_pantile-sql"));
+        program.arg(place.path()).args(arguments).stdin(Stdio::piped()).stderr(Stdio::piped());
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let mut program = program.stdout(writer).spawn().expect("start");
+        program.stdin.take().expect("a pipe").write_all(input.as_bytes()).expect("write");
+        let ended = program.wait_with_output().expect("wait");
+        (ended.status.code(), text(&ended.stderr).contains("not all statements were run"))
+    };
+    let (one, two) = ("SELECT id FROM orders;", "SELECT nosuch FROM orders;");
+    assert_eq!(run(&["-c", one], ""), (Some(0), false));
+    assert_eq!(run(&["-c", one, "-c", two], ""), (Some(1), true));
+    assert_eq!(run(&["-c", &format!("{one}{two}")], ""), (Some(1), true));
+    assert_eq!(run(&[], &format!("{one}\n-- the end\n\n")), (Some(0), false));
+    assert_eq!(run(&[], &format!("{one}\n{two}\n")), (Some(1), true));
+}

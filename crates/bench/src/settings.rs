@@ -2,9 +2,10 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use pantile::lab::Protocol;
-use pantile::{Collector, Durability, GcOptions, Isolation, MediumKind, Options};
+use pantile::{Collector, Durability, ExclusiveStage, GcOptions, Isolation, MediumKind, Options};
 use pantile_nvm::{MOST_REMOTE_COST, NvmConfig};
 use serde::Serialize;
 
@@ -199,6 +200,15 @@ impl Settings {
         let options = match self.row_cache {
             Some(bytes) => options.row_cache(bytes),
             None => options,
+        };
+        let options = match self.writers_move {
+            true => options,
+            // As published (Zen+ 4.1.1): by what a transaction has accessed in vain, and by nothing else.
+            false => options.exclusive_stage(ExclusiveStage {
+                tries: u32::MAX,
+                spent: Duration::MAX,
+                ..ExclusiveStage::default()
+            }),
         };
         options
             .protocol(variant.protocol)

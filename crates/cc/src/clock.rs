@@ -297,8 +297,11 @@ impl Clock {
 
     /// Abandons the cycle counter for good. Later ticks are above `drawn`, the
     /// highest tick that any transaction has drawn, and go on from there with the time.
+    /// They are also above what a thread has read and not noted yet: the time that has passed,
+    /// and a thousandth of it by which the counter may have run ahead of it.
     pub fn fall_back(&self, drawn: u64) {
-        let above = drawn.max(self.floor.load(Ordering::Relaxed)) + 1;
+        let passed = self.passed() + (self.passed() - self.origin_tick) / 1000;
+        let above = drawn.max(self.floor.load(Ordering::Relaxed)).max(passed) + 1;
         self.counter.fetch_max(above, Ordering::SeqCst);
         self.ahead.fetch_max(above.saturating_sub(self.passed()), Ordering::SeqCst);
         self.shared_mode.store(true, Ordering::SeqCst);

@@ -1,8 +1,8 @@
 //! Decides whether the CPU's cycle counter can serve as a clock for all cores.
 
 use crate::cores;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Barrier, OnceLock};
 use std::time::{Duration, Instant};
 
 /// Nanoseconds of one tick.
@@ -91,52 +91,62 @@ fn both_clocks() -> (u64, Instant) {
 /// Cores that are compared with the first one.
 const MOST_COMPARED: usize = 15;
 
-/// The most cycles by which one core was seen behind another. Returns `None` if
-/// no core is available.
+/// A bound on the cycles by which one core is behind another, as far as that can be seen. `None` if no
+/// core is available. All are compared with the first one, so two others may differ by twice as much.
 fn largest_warp() -> Option<u64> {
-    let cores = cores::allowed();
+    let cores = std::thread::Builder::new().spawn(cores::allowed).ok()?.join().ok()?;
     let (&first, others) = cores.split_first()?;
-    let mut worst = 0;
-    // Each takes milliseconds. They are spread over all sockets.
+    let mut worst = 0u64;
+    // They are spread over all sockets.
     let step = others.len().div_ceil(MOST_COMPARED).max(1);
     for &core in others.iter().rev().step_by(step) {
         worst = worst.max(warp_between(first, core));
     }
-    Some(worst)
+    Some(worst.saturating_mul(2))
 }
+
+/// How often a reading must have passed from one core to the other.
+const PASSES: u32 = 1000;
+/// On a busy machine the two threads may seldom run at once.
+const LONGEST: Duration = Duration::from_millis(200);
 
 fn warp_between(a: usize, b: usize) -> u64 {
     let latest = AtomicU64::new(0);
-    let stop = AtomicBool::new(false);
+    let (bound, passes) = (Barrier::new(2), [AtomicU32::new(0), AtomicU32::new(0)]);
     std::thread::scope(|scope| {
-        let watch = |core| {
-            let (latest, stop) = (&latest, &stop);
-            std::thread::Builder::new().spawn_scoped(scope, move || {
-                let warp = watch_warp(core, latest, stop);
-                stop.store(true, Ordering::Relaxed);
-                warp
-            })
+        let watch = |core, own: usize| {
+            let (latest, bound, passes) = (&latest, &bound, [&passes[own], &passes[1 - own]]);
+            std::thread::Builder::new().spawn_scoped(scope, move || watch_warp(core, latest, bound, passes))
         };
+        let threads = [watch(a, 0), watch(b, 1)];
+        if threads.iter().any(Result::is_err) {
+            // The one that there is, if there is one, waits for the other.
+            threads.iter().flatten().for_each(|_| _ = bound.wait());
+        }
         // Without two threads the cores cannot be compared, nor trusted.
-        let threads = [watch(a), watch(b)];
         let warps = threads.map(|thread| thread.map_or(u64::MAX, |t| t.join().unwrap_or(u64::MAX)));
         warps.into_iter().max().unwrap_or(u64::MAX)
     })
 }
 
 /// Passes the highest reading back and forth. Returns the most by which a
-/// reading was ever below one made before it.
-fn watch_warp(core: usize, latest: &AtomicU64, stop: &AtomicBool) -> u64 {
-    cores::bind_to(core);
-    let mut warp = 0;
-    for _ in 0..2000 {
-        let seen = latest.load(Ordering::SeqCst);
-        let now = cycles();
-        warp = warp.max(seen.saturating_sub(now));
-        latest.fetch_max(now, Ordering::SeqCst);
-        if stop.load(Ordering::Relaxed) {
-            break;
+/// reading was ever below one made before it on the other core, and the most there is if too few
+/// have passed to tell.
+fn watch_warp(core: usize, latest: &AtomicU64, bound: &Barrier, passes: [&AtomicU32; 2]) -> u64 {
+    let is_bound = cores::bind_to(core);
+    bound.wait();
+    let (began, mut warp, mut last) = (Instant::now(), 0, 0);
+    let are_enough = || passes.iter().all(|passes| passes.load(Ordering::Relaxed) >= PASSES);
+    while is_bound && !are_enough() && began.elapsed() < LONGEST {
+        for _ in 0..100 {
+            let seen = latest.load(Ordering::SeqCst);
+            let now = cycles();
+            warp = warp.max(seen.saturating_sub(now));
+            if seen > last {
+                passes[0].fetch_add(1, Ordering::Relaxed);
+            }
+            last = latest.fetch_max(now, Ordering::SeqCst).max(now);
         }
     }
-    warp
+    if are_enough() { warp } else { u64::MAX }
 }

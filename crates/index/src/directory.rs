@@ -163,7 +163,7 @@ impl Directory {
         let region = region + u64::from(begins_inside);
         let present = table.leaf_of(region);
         let is_right = |other: Span| {
-            let mut regions = (other.low >> width..).take(MOST_ENTERED as usize);
+            let mut regions = (other.low >> width..=u64::MAX).take(MOST_ENTERED as usize);
             let shares = |r: &u64| *r != region && ptr::eq(table.entry(*r), table.entry(region));
             regions.any(|r| shares(&r) && other.low <= r << width && r << width < other.high)
         };

@@ -65,7 +65,7 @@ statistics! {
         blocks_compacted,
         /// Old versions whose space was freed.
         versions_reclaimed,
-        /// Live versions copied out of blocks.
+        /// Live versions copied out of blocks; with one-shot, superseded ones copied into its own.
         survivors_relocated,
         /// Versions visited while following a chain, visits by a background thread included.
         versions_traversed,

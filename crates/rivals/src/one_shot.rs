@@ -210,6 +210,7 @@ impl Policy for OneShot {
         if store.copy_superseded(slot.index(), versions, now, &mut copies).is_err() {
             return;
         }
+        add(&work.freeing.counters.survivors_relocated, copies.len() as u64);
         for (LongerChain { newest, old }, copy) in chains.iter().zip(copies) {
             if let Some(link) = store.link(old.address) {
                 store.copy_link(copy, link);

@@ -100,11 +100,11 @@ fn tuples(table: TableId, numbers: std::ops::Range<u64>) -> Vec<(TableId, u64)> 
 }
 
 fn record(store: &Store, at: u64) {
-    store.record_state(store.sample(ts(at)), &[]).expect("record");
+    store.record_state(store.sample(|| ts(at)), &[]).expect("record");
 }
 
 fn close(store: &Store, at: u64) {
-    store.record_closed(store.sample(ts(at))).expect("record");
+    store.record_closed(store.sample(|| ts(at))).expect("record");
 }
 
 fn supersede(store: &Store, versions: &[Address], at: u64) {

@@ -13,10 +13,9 @@ use pantile_media::{MediumError, SyncPoint};
 use crate::allocator::Allocator;
 use crate::append::Reservation;
 use crate::block::{Block, BlockId, Chunk};
-use crate::content::HEADER_BYTES;
 use crate::error::StoreError;
 use crate::format::{CHUNK_HEADER_BYTES, ChunkHeader, DESCRIPTOR_BYTES, ENTRY_BYTES};
-use crate::geometry::{Class, Geometry, stride_for};
+use crate::geometry::{Class, Geometry, slot_bytes};
 use crate::lines::copy_at;
 use crate::scan::start_of;
 use crate::store::Store;
@@ -62,7 +61,7 @@ impl Reserve {
 
 /// Bytes for contents with rows of these lengths.
 fn promised(lengths: impl Iterator<Item = usize>) -> u64 {
-    let bytes = lengths.map(|len| u64::from(stride_for(HEADER_BYTES + len))).sum();
+    let bytes = lengths.map(slot_bytes).sum();
     if is_removed(Control::Promises) { 0 } else { bytes }
 }
 

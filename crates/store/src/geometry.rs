@@ -23,6 +23,12 @@ pub(crate) fn stride_for(len: usize) -> u32 {
     len.next_multiple_of(step) as u32
 }
 
+/// Bytes that a row of `len` bytes takes with its content header and what is lost to rounding.
+#[inline]
+pub fn slot_bytes(len: usize) -> u64 {
+    u64::from(stride_for(HEADER_BYTES + len))
+}
+
 /// A class of blocks: how many of them a chunk has.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Class(u8);

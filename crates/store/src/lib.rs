@@ -62,6 +62,7 @@ pub use event::{BlockEvent, emit};
 pub use format::{DEPENDENCIES, FORMAT_VERSION, Lineage, MAX_CONTENTS_PER_TRANSACTION, begin_history};
 pub use free_slot::{FreeSlot, SlotReuse};
 pub use from_image::{Claims, Nearby};
+pub use geometry::slot_bytes;
 pub use hold::{Holds, Period};
 pub use image::blocks::ImageBase;
 pub use image::read::{BadPage, Image};

@@ -2,7 +2,6 @@
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::time::Duration;
 
 use pantile_base::control::{Control, is_removed};
 use pantile_base::{TableId, Timestamp};
@@ -387,7 +386,6 @@ impl Database {
         let at = core.tables.drop_index(&table.inner, &index.inner, || core.registry.after_all());
         // Without older transactions it can go at once.
         core.registry.await_passed(at);
-        core.registry.refresh_watermark(Duration::ZERO);
         core.forget_indexes();
         Ok(())
     }

@@ -7,6 +7,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use pantile_base::Timestamp;
 use pantile_base::sync::Mutex;
 use pantile_base::sync::atomic::AtomicBool;
 use pantile_cc::{Clock, ConcurrencyControl, Protocol, ReadMarks, Registry};
@@ -61,6 +62,8 @@ pub(crate) struct Core {
     pub counters: Counters,
     pub insight: Insight,
     pub recovery: Recovery,
+    /// The highest timestamp that recovery found.
+    pub found_until: Timestamp,
     /// The index image that the database was opened with.
     pub image: Option<Arc<Image>>,
     /// What transactions may hold back.
@@ -104,6 +107,7 @@ impl Core {
             counters: Counters::new(times_commits),
             insight: Insight::default(),
             recovery: Recovery::default(),
+            found_until: Timestamp::ZERO,
             image: None,
             images: Arc::default(),
             unread: Unread::default(),

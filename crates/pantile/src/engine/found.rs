@@ -31,6 +31,8 @@ pub(crate) struct StoredTable {
     pub definition: u64,
     /// Bytes of its rows, if nothing has changed.
     pub live_bytes: u64,
+    /// Rows that were written by then count there with their slots.
+    pub counts_slots_until: u64,
     /// Ids of tuples that are not rows.
     pub dead: Vec<TupleId>,
     /// The tuples about which the image is not up to date, if there may be any.

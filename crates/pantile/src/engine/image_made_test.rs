@@ -447,6 +447,40 @@ fn image_now(db: &Database) -> bool {
     true
 }
 
+/// Rows that opening counted with their slots are subtracted as such: what is left of them does not stay behind.
+#[test]
+fn what_is_counted_after_a_kill_goes_with_its_rows() {
+    let mut place = Place::new();
+    let db = options().open(place.path()).expect("a new database");
+    let table = db.create_table(definition("a")).expect("a table");
+    let long = [7; 600];
+    let row = |id: u64, len: usize| [id.into(), Value::Int(1), Value::Null, Value::Bytes(&long[..len])];
+    let write = |db: &Database, ids: std::ops::Range<u64>, len: usize| {
+        let table = db.table("a").expect("the table");
+        db.run(|txn| ids.clone().try_for_each(|id| txn.upsert(&table, &row(id, len)).map(drop)))
+            .expect("rows");
+    };
+    write(&db, 0..1000, 261);
+    drop(table);
+    db.close().expect("it closes");
+    let db = options().open(place.path()).expect("it opens");
+    write(&db, 1000..1010, 333);
+    // What a kill leaves is opened twice, with a clean closing in between.
+    let (killed, without) = place.open_killed();
+    assert!(killed.recovery().from_image && !killed.recovery().was_closed);
+    let live = |db: &Database| db.table("a").expect("the table").inner.rows.bytes();
+    assert!(live(&killed) > live(&without), "they are counted with their slots");
+    write(&killed, 0..300, 97);
+    let path = place.scratch.path().join(format!("copy{}", place.copies - 1));
+    killed.close().expect("it closes");
+    let again = options().open(path).expect("it opens");
+    assert!(again.recovery().from_image && again.recovery().was_closed);
+    write(&without, 0..300, 97);
+    [&again, &without].into_iter().for_each(|db| write(db, 0..1010, 41));
+    assert_eq!(live(&again), live(&without));
+    drop((again, without, db));
+}
+
 /// A sample that waits for a long append names no image that is made meanwhile: that holds rows of transactions
 /// above the sample, which a power failure takes from a database whose commits do not wait for the device.
 #[test]

@@ -74,6 +74,7 @@ struct Reading {
     definition: u64,
     tuples: u64,
     live_bytes: u64,
+    counts_slots_until: u64,
     dead: Mutex<Vec<TupleId>>,
 }
 
@@ -99,18 +100,19 @@ impl StoredTables {
         let mut reading = BTreeMap::new();
         for section in image.sections().filter(|section| section.kind == TABLE) {
             image.read(section, 0, &mut words).ok()?;
-            let [definition, tuples, live_bytes] = words[..] else { return None };
-            let one = Reading { definition, tuples, live_bytes, ..Reading::default() };
+            let [definition, tuples, live_bytes, counts_slots_until] = words[..] else { return None };
+            let one = Reading { definition, tuples, live_bytes, counts_slots_until, ..Reading::default() };
             reading.insert(TableId(section.table), one);
         }
         let end = read_anchors(image, &reading, threads)?;
         let rows = reading.values_mut().map(Reading::rows).sum();
         let stored = |(id, one): (TableId, Reading)| {
-            let Reading { mut found, definition, tuples, live_bytes, dead } = one;
+            let Reading { mut found, definition, tuples, live_bytes, counts_slots_until, dead } = one;
             found.tuples.store(tuples, Ordering::Relaxed);
             let dead = dead.into_inner();
             let image = Arc::clone(image);
-            found.stored = Some(StoredTable { image, definition, live_bytes, dead, changed: None });
+            found.stored =
+                Some(StoredTable { image, definition, live_bytes, counts_slots_until, dead, changed: None });
             (id, found)
         };
         Some(Self { tables: reading.into_iter().map(stored).collect(), tombstones, end, rows })

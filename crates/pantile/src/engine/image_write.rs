@@ -224,7 +224,7 @@ impl Core {
     fn write_head(&self, writer: &mut ImageWriter<'_>, table: &Table, end: u64) -> io::Result<()> {
         let definition = sum_of_definition(&table.inner.definition()).map_err(io::Error::other)?;
         writer.begin(of_table(table.inner.id));
-        writer.page(&[definition, end, table.inner.rows.bytes()])
+        writer.page(&[definition, end, table.inner.rows.bytes(), table.inner.counts_slots_until()])
     }
 
     /// Writes the entries of all indexes, calling `each` now and then. Returns

@@ -42,6 +42,7 @@ impl Core {
         if left == 0 {
             // Transactions that have ended have left theirs to those that follow.
             self.buffers.forget();
+            self.forget_indexes();
             (left, taken) = add_up();
         }
         self.memory.note(taken.counted());

@@ -109,6 +109,7 @@ impl Scanned {
         let unread = image.as_ref().and_then(|image| core.store.unread(image));
         core.unread = Unread::new(unread, core.registry.now());
         core.image = image;
+        core.found_until = summary.highest;
         core.earlier.lock().extend(earlier);
         core.counters.found_buried(tombstones.unwrap_or(0));
         core.recover_table(&found, catalog::CATALOG, catalog::definition().into())?;
@@ -226,6 +227,7 @@ impl Core {
         let fits = sum_of_definition(&table.definition())? == stored.definition;
         let rows = table.tuples_end().saturating_sub(stored.dead.len() as u64);
         let in_image = Change { tuples: rows as i64, live_bytes: stored.live_bytes as i64 };
+        table.count_slots_until(stored.counts_slots_until);
         let changes = stored.changed.map(|tuples| self.take_stock(&table, tuples));
         self.count_rows(&table, changes.as_ref().map_or(in_image, |changes| changes.rows));
         let trees = StoredTrees::new(stored.image, table.id, fits, changes);
@@ -234,8 +236,9 @@ impl Core {
 
     /// Counts what a table holds after it has been brought up to date. No row is
     /// read: each counts with its slot, which is up to an eighth more than its
-    /// bytes.
+    /// bytes, until it is superseded.
     fn take_stock(&self, table: &TableInner, tuples: Changed) -> Changes {
+        table.count_slots_until(self.found_until.get());
         let (end, store) = (table.tuples_end(), &self.store);
         let shares = self.options.threads_of_recovery().min(1 + end as usize / TUPLES_PER_THREAD);
         let counted = share_range(shares, end, |part| {

@@ -7,9 +7,10 @@ use pantile_base::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use pantile_base::sync::{Mutex, MutexGuard, RwLock};
 use pantile_base::{Address, Padded, Segments, TableId, Timestamp, TupleId};
 use pantile_index::{Index as Tree, KeyForm};
-use pantile_store::{Content, Store};
+use pantile_store::{Content, Store, slot_bytes};
 
 use crate::engine::anchor::Anchor;
+use crate::engine::counters::Change;
 pub(crate) use crate::engine::image_run::PRIMARY;
 use crate::engine::image_trees::StoredTrees;
 use crate::engine::index::{IndexInner, Indexes};
@@ -177,6 +178,8 @@ pub(crate) struct TableInner {
     dropped: AtomicBool,
     /// Zero for a table that was there when the database was opened.
     created_at: AtomicU64,
+    /// Rows that were written by then are counted with their slots: opening has not read them.
+    counts_slots_until: AtomicU64,
     /// Below every timestamp at which its definition is visible; zero as above.
     defined_from: AtomicU64,
     /// When it was created, a transaction could have known another of its name.
@@ -216,6 +219,7 @@ impl TableInner {
             changing: Mutex::default(),
             dropped: AtomicBool::new(false),
             created_at: AtomicU64::new(0),
+            counts_slots_until: AtomicU64::new(0),
             defined_from: AtomicU64::new(0),
             replaces: AtomicBool::new(false),
             cleaned_until: AtomicU64::new(0),
@@ -333,6 +337,24 @@ impl TableInner {
     /// The trees in an image, if the table is not ready.
     pub fn stored(&self) -> Option<Arc<StoredTrees>> {
         self.stored.lock().clone()
+    }
+
+    /// Rows that were written by then are counted with their slots.
+    pub fn count_slots_until(&self, written: u64) {
+        self.counts_slots_until.store(written, Ordering::Relaxed);
+    }
+
+    pub fn counts_slots_until(&self) -> u64 {
+        self.counts_slots_until.load(Ordering::Relaxed)
+    }
+
+    /// As what a committed row was counted that was written at this time.
+    #[inline]
+    pub fn counted(&self, written: Timestamp, row_len: usize) -> Change {
+        match written.get() <= self.counts_slots_until() {
+            true => Change { tuples: 1, live_bytes: slot_bytes(row_len) as i64 },
+            false => Change::of_row(row_len),
+        }
     }
 
     /// The anchor of a tuple, which an index entry or a content has named.

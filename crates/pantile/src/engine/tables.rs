@@ -395,19 +395,25 @@ impl Tables {
         at
     }
 
-    /// Takes away the dropped indexes that no running transaction maintains or
-    /// scans. Returns whether there were any.
-    pub fn forget_indexes(&self, watermark: Timestamp) -> bool {
+    /// Whether there are dropped indexes that have not been taken away.
+    pub fn has_dropped_indexes(&self) -> bool {
+        !self.dropped_indexes.lock().is_empty()
+    }
+
+    /// Takes away the dropped indexes that no running transaction maintains: those dropped
+    /// before this time. One that only reads keeps the tree that it scans. Returns whether
+    /// there were any.
+    pub fn forget_indexes(&self, before: Timestamp) -> bool {
         let mut indexes = self.dropped_indexes.lock();
-        let before = indexes.len();
+        let count = indexes.len();
         indexes.retain(|dropped| {
-            let is_needed = dropped.at >= watermark;
+            let is_needed = dropped.at >= before;
             if let Some(table) = dropped.table.upgrade().filter(|_| !is_needed) {
                 table.change_indexes(|list| list.retain(|i| i.number != dropped.number));
             }
             is_needed
         });
-        indexes.len() < before
+        indexes.len() < count
     }
 
     /// Recovery found contents of a table that was dropped. They go when all

@@ -112,7 +112,8 @@ impl Core {
     /// Writes a state record if one is due.
     fn settle(&self, permit: &Permit, debt: Debt, stale: Waiting) -> Due {
         let epoch = self.options.gc.epoch;
-        let has_dropped = self.has_dropped_tables();
+        self.forget_indexes();
+        let has_dropped = self.has_dropped_tables() || self.tables.has_dropped_indexes();
         let names_too_much = self.give_up_image_if_damaged() && !self.store.is_image_in_force();
         let is_owed = self.store.appended_since_sample() > 0
             || has_dropped && self.tables.can_release(|| self.users_of_tables())
@@ -237,8 +238,11 @@ impl Core {
 
     /// Forgets the dropped indexes that no transaction needs any more.
     pub fn forget_indexes(&self) {
-        if self.tables.forget_indexes(self.registry.watermark()) {
-            self.buffers.forget();
+        if self.tables.has_dropped_indexes() {
+            self.registry.refresh_watermark(Duration::ZERO);
+            if self.tables.forget_indexes(self.registry.writers_watermark()) {
+                self.buffers.forget();
+            }
         }
     }
 

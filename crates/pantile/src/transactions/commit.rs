@@ -336,7 +336,10 @@ impl Transaction {
                 end_ts: commit_ts,
                 linked: write.has_chain(),
             });
-            let before = if was_row { Change::of_row(old_len) } else { Change::default() };
+            let before = match was_row {
+                true => tables[write.table as usize].table.counted(old_ts, old_len),
+                false => Change::default(),
+            };
             count(write.table, now - before);
             if let Some(cache) = cache {
                 store.keep_successor(cache, write.base, address);
@@ -381,6 +384,11 @@ impl Transaction {
             }
         }
         self.core.stale.push_all(self.slot, commit_ts, gone.into_iter());
+        if self.buffers.writes.len() > self.buffers.appends.len() {
+            // The transaction that locks such a row next learns nothing of this commit from it, and yet begins its next
+            // statement after it.
+            self.core.registry.await_passed(commit_ts);
+        }
         let mut appends = self.buffers.appends.iter().peekable();
         for (n, write) in self.buffers.writes.iter().enumerate() {
             if appends.next_if(|&&a| a as usize == n).is_none() {

@@ -42,7 +42,12 @@ impl Transaction {
         // Only transactions that write get here, and they need not wait.
         let met = self.meet(version);
         debug_assert!(met.is_none());
-        self.newest_met.set(self.newest_met.get().max(version));
+        self.come_behind(version);
+    }
+
+    /// If it draws the timestamp of its commit, that will be above this one.
+    pub(super) fn come_behind(&self, other: Timestamp) {
+        self.newest_met.set(self.newest_met.get().max(other));
     }
 
     #[cold]

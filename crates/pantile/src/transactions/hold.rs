@@ -207,7 +207,8 @@ impl Transaction {
         ts: u64,
     ) -> Insert {
         match tree.insert_near(finger, key, tuple.0, ts) {
-            Insert::Forbidden(_) if self.moves && self.moves_behind_readers().is_ok() => {
+            Insert::Forbidden(mark) if self.moves && self.moves_behind_readers().is_ok() => {
+                self.come_behind(Timestamp::from_raw(mark));
                 tree.insert_near(finger, key, tuple.0, u64::MAX)
             }
             outcome => outcome,

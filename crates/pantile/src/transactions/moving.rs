@@ -65,6 +65,9 @@ impl Transaction {
     fn move_later(&self) -> Result<Timestamp> {
         let registry = &self.core.registry;
         registry.set_moving(self.slot);
+        // However far the clocks of cores are apart, it comes behind those who have read what it writes.
+        let marks = self.buffers.appends.iter().map(|&n| self.mark_of(&self.buffers.writes[n as usize]));
+        marks.for_each(|mark| self.come_behind(mark));
         let to = registry.draw_commit(self.slot, self.newest_met.get());
         // Those who wait for it may be below its bound.
         registry.wake(self.slot);
@@ -81,8 +84,12 @@ impl Transaction {
     }
 
     pub(super) fn has_later_mark(&self, write: &Write) -> bool {
+        self.mark_of(write) > self.ts
+    }
+
+    fn mark_of(&self, write: &Write) -> Timestamp {
         let table = &self.buffers.tables[write.table as usize].table;
-        self.core.marks.highest(table.id, write.tuple) > self.ts
+        self.core.marks.highest(table.id, write.tuple)
     }
 
     /// Looks at all that it has read, if the transaction will probably move, before

@@ -57,6 +57,51 @@ fn what_is_locked_is_what_is_shown() {
     writer.land(published).expect("committed");
 }
 
+/// A row that is only locked tells nothing of the commit that unlocks it. The transaction that locks it next sees all
+/// the same what was written under the lock.
+#[test]
+fn what_was_written_under_a_lock_is_shown_to_the_next_holder() {
+    let skew = Duration::from_millis(1);
+    let time = SimulatedTime::with_skew(skew);
+    let (db, table) = unique(&time);
+    let key = [1u8.into()];
+    time.run_ahead(skew);
+    let mut writer = db.begin_with(at(Isolation::ReadCommitted)).expect("begin");
+    assert!(writer.get_for_update(&table, &key).expect("a look-up").is_some());
+    writer.insert(&table, &[2u8.into(), 6u64.into()]).expect("insert");
+    let published = writer.make_visible().expect("it can commit");
+    time.run_ahead(Duration::ZERO);
+    let mut late = db.begin_with(at(Isolation::ReadCommitted)).expect("begin");
+    assert!(late.get_for_update(&table, &key).expect("a look-up").is_some());
+    let count = |txn: &Transaction| txn.scan(&table, Range::all()).expect("a scan").count();
+    late.begin_statement();
+    assert_eq!(count(&late), 2, "in the next statement");
+    late.take_snapshot();
+    assert_eq!(count(&late), 2, "in a snapshot");
+    late.rollback();
+    writer.land(published).expect("committed");
+}
+
+/// A transaction that begins after another has read comes after that one, although it has written nothing.
+#[test]
+fn nobody_begins_below_one_who_has_read() {
+    let skew = Duration::from_millis(1);
+    for commits in [false, true] {
+        let time = SimulatedTime::with_skew(skew);
+        let (db, table) = unique(&time);
+        time.run_ahead(skew);
+        let reader = db.begin_with(at(Isolation::Serializable)).expect("begin");
+        assert!(reader.get(&table, &[1u8.into()]).expect("a look-up").is_some());
+        let read_at = reader.ts;
+        match commits {
+            true => drop(reader.commit().expect("it only reads")),
+            false => drop(reader),
+        }
+        time.run_ahead(Duration::ZERO);
+        assert!(db.begin().expect("begin").ts > read_at, "commits: {commits}");
+    }
+}
+
 /// A table whose row 1 has the unique key 5.
 fn unique(time: &SimulatedTime) -> (Database, Table) {
     let options = Options::new().medium(MediumKind::Dram).simulated_time(time.clone());

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use pantile::lab::{SimulatedTime, medium_of};
-use pantile::{Database, Options, Range, Table, TableDef, Transaction, Type, Value};
+use pantile::{Database, Error, Options, Range, Table, TableDef, Transaction, Type, Value};
 use pantile_media::{DramMedium, MapOptions, MediumExt};
 use pantile_testkit::{Random, copy_of};
 
@@ -22,9 +22,13 @@ struct Small {
 
 impl Small {
     fn new() -> Self {
+        Self::with(MapOptions::default())
+    }
+
+    fn with(options: MapOptions) -> Self {
         let time = SimulatedTime::default();
         // What a medium finds ahead of use, in time that is not simulated, does not count.
-        let medium = DramMedium::small(MapOptions::default()).expect("memory");
+        let medium = DramMedium::small(options).expect("memory");
         let options = Options::new().on_medium(medium).simulated_time(time.clone()).streams(2);
         Self { db: options.open("unused").expect("open"), time }
     }
@@ -254,6 +258,28 @@ fn tables_without_rows_take_nothing() {
     // They can be filled again.
     small.run(|txn| insert(txn, &tables[7], 1));
     assert_eq!(ids(&small.killed(), "t7"), [1]);
+}
+
+/// Where little room is left, what is free at the end stays for what comes. That is no reason to work.
+#[test]
+fn the_worker_rests_although_little_room_is_left() {
+    let small = Small::with(MapOptions { max_bytes: Some(16 * MB), ..MapOptions::default() });
+    let mut tables = Vec::new();
+    let full = loop {
+        let def = TableDef::new(format!("t{}", tables.len())).column("id", Type::U64);
+        let made = small.db.create_table(def.column("data", Type::Bytes(200)).primary_key(["id"]));
+        match made.and_then(|table| small.db.run(|txn| insert(txn, &table, 1)).map(|()| table)) {
+            Ok(table) => tables.push(table),
+            Err(error) => break error,
+        }
+        small.time.advance(Duration::from_micros(50));
+    };
+    assert!(matches!(full, Error::StorageFull { .. }) && tables.len() > 100, "{full}, {}", tables.len());
+    for table in tables.iter().rev().take(tables.len() / 2) {
+        small.rest();
+        small.db.drop_table(table.name()).expect("drop");
+    }
+    small.rest();
 }
 
 /// What is alive in partly filled blocks is moved out of a chunk that is nearly

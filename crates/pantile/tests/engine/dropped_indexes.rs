@@ -8,7 +8,7 @@ use pantile::{
     ColumnDef, Cursor, Database, Durability, Error, IndexDef, Isolation, MediumKind, Options, Range, Result,
     Table, TableChange, TableDef, Transaction, TransactionOptions, Type, Value,
 };
-use pantile_testkit::{Bed, Home};
+use pantile_testkit::{Bed, Home, await_that};
 
 use crate::support::{LEVELS, in_memory};
 
@@ -348,4 +348,51 @@ fn what_was_read_through_the_index_stays_protected() {
         let is_conflict = |ended: &Result<()>| matches!(ended, Err(Error::Conflict { .. }));
         assert!(is_conflict(&written) || is_conflict(&read), "{written:?} {read:?}");
     }
+}
+
+/// Only those who may write maintain an index. One who reads for long keeps the tree that it reads, and no other.
+#[test]
+fn a_reader_keeps_no_index_that_it_does_not_read() {
+    let db = in_memory();
+    let table = db.create_table(definition("t")).expect("a table");
+    db.run(|txn| txn.insert_many(&table, (0..5_000).map(row))).expect("rows");
+    let ix = table.index("ix").expect("the index");
+    let reader = db.begin_read().expect("a reader");
+    let rows = reader.scan_index(&ix, Range::all()).expect("a scan");
+    let mut rows = rows.map(|row| row.expect("a row").get::<u64>("id").expect("an id"));
+    assert!(rows.by_ref().take(100).eq(0..100));
+    let mut sizes = Vec::new();
+    for n in 0..6u64 {
+        db.create_index(&table, IndexDef::new("other", ["y", "x"])).expect("an index");
+        let change = |id: u64| (id, [("x", Value::Int(100_000 + n as i64))]);
+        db.run(|txn| {
+            (0..5_000).step_by(7).map(change).try_for_each(|(id, to)| {
+                txn.update(&table, &[id.into()], &to).map(|is_there| assert!(is_there))
+            })
+        })
+        .expect("updates");
+        db.drop_index(&table, "other").expect("it goes");
+        sizes.push(db.stats().index_bytes);
+    }
+    assert!(sizes.windows(2).all(|pair| pair[1] < pair[0] + pair[0] / 2), "{sizes:?}");
+    assert!(sizes[5] < 2 * sizes[0], "dropped indexes stay beside a reader: {sizes:?}");
+    // What it reads by stays as long as it reads.
+    db.drop_index(&table, "ix").expect("it goes");
+    db.run(|txn| txn.delete_range(&table, Range::all()).map(drop)).expect("the rows go");
+    db.run(|txn| txn.insert_many(&table, (0..5_000).map(row))).expect("others come");
+    assert!(rows.eq(100..5_000));
+}
+
+/// An index that a writer may still maintain goes when that one ends, although nothing is written then.
+#[test]
+fn an_index_goes_with_the_last_writer_that_maintains_it() {
+    let db = Options::new().medium(MediumKind::Dram).open("unused").expect("open");
+    let table = filled(&db);
+    db.run(|txn| txn.insert_many(&table, (ROWS..20_000).map(row))).expect("rows");
+    let writer = db.begin().expect("a writer");
+    let with = db.stats().index_bytes;
+    db.drop_index(&table, "ix").expect("it goes");
+    assert!(db.stats().index_bytes >= with, "the writer may enter rows");
+    writer.rollback();
+    await_that("the index has gone", || db.stats().index_bytes < with / 4 * 3);
 }

@@ -7,7 +7,7 @@ use super::help::{TB, grouped, need, tpcc, ycsb};
 use super::{Claim, Experiment, Finding, designs, nodes};
 use crate::figure::{Figure, Point, Series};
 use crate::measurement::Measurement;
-use crate::numbers::{Outcome, Spread, figure, percent, times};
+use crate::numbers::{Spread, figure, percent, times};
 use crate::results::{Metric, Results, throughput};
 use crate::size::Size;
 use crate::spec::RunSpec;
@@ -214,7 +214,7 @@ fn judge_long(results: &Results, size: &Size) -> Finding {
     let runs = long(size);
     need(&mut rule, results, runs.clone());
     let [alone, scans, fewer_alone, updates] = &runs;
-    let mut told = Vec::new();
+    let (mut ended, mut told) = (Vec::new(), Vec::new());
     let committed: Metric<'_> = &|measurement: &Measurement| measurement.queries_per_s;
     let kinds = [
         ("scans", alone, scans, WORST_BESIDE_SCANS),
@@ -226,8 +226,7 @@ fn judge_long(results: &Results, size: &Size) -> Finding {
             rule.lack(format!("no long one of the {name} has ended within the runs"));
             continue;
         }
-        let found = format!("{} long {name} a second commit", figure(done.median));
-        rule.require(format!("the commits of long {name}"), &done, |_| Outcome::Held, |_| found);
+        ended.push(format!("{} long {name}", figure(done.median)));
         if let Some(by) = results.quotient(run, alone, &throughput) {
             told.push(format!("{} beside long {name}", percent(by.median)));
             let found = format!("beside long {name}, tb-collect keeps {}", by.told(percent));
@@ -243,7 +242,9 @@ fn judge_long(results: &Results, size: &Size) -> Finding {
     let plot = plot_each(results, "YCSB beside long transactions", names, "run", &runs);
     let ours = match told.is_empty() {
         true => String::new(),
-        false => format!("of the throughput alone: {}", told.join(", ")),
+        false => {
+            format!("of the throughput alone: {}; {} commit a second", told.join(", "), ended.join(" and "))
+        }
     };
     Finding::of(rule, "share of the throughput alone", ours, vec![plot])
 }

@@ -160,7 +160,8 @@ impl Reclaimer for TbCollect {
         let is_choosing = is_over && !survey.is_fruitless(self.pacer.superseded());
         let is_returning = janitor.chunks.is_returning()
             || cx.store.has_spare_chunks(is_over)
-            || self.pacer.chunk_excess() > 0 && cx.store.has_free_tail();
+            // Where little space is left, it counts towards the reserve, and stays.
+            || self.pacer.chunk_excess() > 0 && !self.pacer.is_short() && cx.store.has_free_tail();
         let is_sweeping =
             janitor.sweep.is_under_way() || janitor.sweep.is_worthwhile(cx, self.sweeps_eagerly());
         let is_tidying = janitor.last_full > 0

@@ -16,7 +16,7 @@ pub const PAGE_WORDS: usize = 8192;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"PANIMAGE");
 /// Rises when the bytes change, and when the encoding of keys does.
-const VERSION: u64 = 3;
+const VERSION: u64 = 4;
 /// Words of the directory before its list of sections.
 const HEAD_WORDS: usize = 5;
 /// Words behind the directory, at the end of the file.

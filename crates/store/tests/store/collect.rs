@@ -83,7 +83,7 @@ fn append(store: &Store, at: u64, rows: &[(TableId, u64)]) -> Vec<Address> {
 }
 
 fn record(store: &Store, at: u64) {
-    store.record_state(store.sample(ts(at)), &[]).expect("record");
+    store.record_state(store.sample(|| ts(at)), &[]).expect("record");
 }
 
 /// A block's worth of rows in one transaction, and the block that they are in.

@@ -80,7 +80,7 @@ fn what_a_thread_appends_is_on_its_node() {
     let (medium, nodes, _dir) = on_nodes(64);
     let store = open(&medium);
     fill(&store, &nodes, 1000);
-    store.record_state(store.sample(ts(1 << 20)), &[]).expect("record");
+    store.record_state(store.sample(|| ts(1 << 20)), &[]).expect("record");
     drop(store);
     // Also when streams go on with blocks of before.
     let store = open(&medium);

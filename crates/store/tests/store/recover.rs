@@ -90,7 +90,7 @@ fn append_at(
 }
 
 fn record(store: &Store, taken_at: u64) {
-    store.record_state(store.sample(Timestamp::from_raw(taken_at)), &[]).expect("record");
+    store.record_state(store.sample(|| Timestamp::from_raw(taken_at)), &[]).expect("record");
 }
 
 fn expect(rows: &Rows, expected: &[(TableId, u64, u64, &[u8])]) {
@@ -160,7 +160,7 @@ fn an_undecided_transaction_counts_only_if_all_of_it_is_there() {
         let medium = memory(8);
         let store = open(&medium).store;
         append(&store, 1000, &[(A, 1, b"decided")]);
-        let sample = store.sample(Timestamp::from_raw(5000));
+        let sample = store.sample(|| Timestamp::from_raw(5000));
         store.record_state(sample, &[Timestamp::from_raw(2000)]).expect("record");
         let late = append_at(&store, 2000, 6000, &[(A, 2, b"late"), (B, 2, b"late")]).expect("append");
         drop(store);

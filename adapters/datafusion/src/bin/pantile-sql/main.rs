@@ -14,7 +14,7 @@ use pantile_datafusion::Sql;
 use tokio::runtime::Runtime;
 
 use crate::output::Mode;
-use crate::statements::{Ended, Statement, from_lines, from_terminal};
+use crate::statements::{Ended, Statement, ended_by, from_lines, from_terminal};
 
 const EXAMPLES: &str = "A statement ends with a line that ends with a semicolon. It reads and changes nothing.
 All statements read the state of the database when the program began; `.refresh` on a terminal takes the newest.
@@ -78,11 +78,17 @@ fn open(dir: &Path, memory: u32) -> Result<Sql> {
 
 fn all(session: &mut Session) -> Result<Ended> {
     if !session.arguments.commands.is_empty() {
-        for command in &session.arguments.commands {
+        let of_command = |command: &String| {
             let mut statement = Statement::default();
             let whole = statement.add(command);
             // The last one needs no semicolon.
-            whole.into_iter().chain(statement.rest()).try_for_each(|one| session.run(&one))?;
+            whole.into_iter().chain(statement.rest())
+        };
+        let mut statements = session.arguments.commands.iter().flat_map(of_command);
+        while let Some(one) = statements.next() {
+            if let Err(error) = session.run(&one) {
+                return ended_by(error, statements.next().is_some());
+            }
         }
         return Ok(Ended::Whole);
     }
@@ -95,6 +101,10 @@ fn main() -> ExitCode {
         Ok(Ended::Whole) => ExitCode::SUCCESS,
         // Whoever reads it has enough.
         Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Ok(Ended::Unread) => {
+            eprintln!("pantile-sql: nobody reads the output any more; not all statements were run");
+            ExitCode::FAILURE
+        }
         Ok(Ended::InStatement) => {
             eprintln!("pantile-sql: the last statement has no semicolon at its end; it was not run");
             ExitCode::FAILURE

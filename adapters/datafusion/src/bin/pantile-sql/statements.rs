@@ -16,6 +16,13 @@ pub enum Ended {
     Whole,
     /// Amid one.
     InStatement,
+    /// Nobody reads what is printed any more, and not all statements were run.
+    Unread,
+}
+
+/// How the input ended with a statement that failed.
+pub fn ended_by(error: DataFusionError, are_left: bool) -> Result<Ended> {
+    if are_left && is_broken_pipe(&error) { Ok(Ended::Unread) } else { Err(error) }
 }
 
 /// What has been read, up to the semicolon of a statement.
@@ -78,8 +85,16 @@ fn end_of_first(text: &str) -> Option<usize> {
 /// Runs the statements of a script, up to the first that fails.
 pub fn from_lines(session: &Session, lines: impl BufRead) -> Result<Ended> {
     let mut statement = Statement::default();
-    for line in lines.lines() {
-        statement.add(&line?).iter().try_for_each(|whole| session.run(whole))?;
+    let mut lines = lines.lines();
+    while let Some(line) = lines.next() {
+        let mut whole = statement.add(&line?).into_iter();
+        while let Some(one) = whole.next() {
+            if let Err(error) = session.run(&one) {
+                let is_more = |line: std::io::Result<String>| line.is_ok_and(|line| !is_blank(&line));
+                let are_left = whole.next().is_some() || statement.rest().is_some() || lines.any(is_more);
+                return ended_by(error, are_left);
+            }
+        }
     }
     Ok(if statement.rest().is_some() { Ended::InStatement } else { Ended::Whole })
 }
