@@ -352,7 +352,7 @@ impl TableInner {
     #[inline]
     pub fn counted(&self, written: Timestamp, row_len: usize) -> Change {
         match written.get() <= self.counts_slots_until() {
-            true => Change { tuples: 1, live_bytes: slot_bytes(row_len) as i64 },
+            true => of_slot(row_len),
             false => Change::of_row(row_len),
         }
     }
@@ -562,4 +562,11 @@ impl TableInner {
         let trees = indexes.iter().filter_map(|index| index.made()).chain(self.primary());
         trees.map(Tree::bytes).sum()
     }
+}
+
+// Apart, so that commits do not make room for it.
+#[cold]
+#[inline(never)]
+fn of_slot(row_len: usize) -> Change {
+    Change { tuples: 1, live_bytes: slot_bytes(row_len) as i64 }
 }

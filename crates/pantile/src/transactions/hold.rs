@@ -371,7 +371,8 @@ impl Transaction {
     /// Looks at the checksum of the version that a write supersedes, if reads do, or if it is no row: that may be
     /// damage.
     fn verify_base(&self, newest: Address) -> Result<()> {
-        match self.core.options.verify_reads || !self.rows_in_use.is_row(&self.core, newest) {
+        let is_no_row = || !newest.is_none() && !self.rows_in_use.is_row(&self.core, newest);
+        match self.core.options.verify_reads || is_no_row() {
             true => self.verify_version(newest, Timestamp::MAX),
             false => Ok(()),
         }
