@@ -118,6 +118,8 @@ pub struct Clock {
     /// Highest tick known to have passed. A cycle counter below it by more than cores differ has run
     /// backwards.
     floor: AtomicU64,
+    /// The tick by the time that had passed when the floor was last raised.
+    floor_passed: AtomicU64,
     /// The shared counter.
     counter: AtomicU64,
     /// How far its ticks are ahead of the time that has passed: the cycle counter that it took over
@@ -136,6 +138,9 @@ pub struct Clock {
 /// How far below the present a snapshot may lie that no writer can precede any
 /// more, besides the skew.
 pub(crate) const MARGIN: u64 = 2;
+
+/// How long a thread may be held up between a reading of the counter and one of the time: 10 ms.
+const HELD_UP: u64 = 10_000_000 / TICK_NS;
 
 /// The first tick of a clock. A snapshot that is taken at once lies above
 /// `after`, too.
@@ -166,6 +171,7 @@ impl Clock {
         Self {
             shared_mode: AtomicBool::new(trusted.is_none()),
             floor: AtomicU64::new(first),
+            floor_passed: AtomicU64::new(first),
             counter: AtomicU64::new(first),
             ahead: AtomicU64::new(0),
             origin_tick: first,
@@ -184,6 +190,7 @@ impl Clock {
         Self {
             shared_mode: AtomicBool::new(true),
             floor: AtomicU64::new(first),
+            floor_passed: AtomicU64::new(first),
             counter: AtomicU64::new(first),
             ahead: AtomicU64::new(0),
             origin_tick: first,
@@ -293,15 +300,16 @@ impl Clock {
     /// Records that `tick` has passed, so that a counter below it, by more than cores differ, is noticed.
     pub fn raise_floor(&self, tick: u64) {
         self.floor.fetch_max(tick, Ordering::Relaxed);
+        self.floor_passed.fetch_max(self.passed(), Ordering::Relaxed);
     }
 
     /// Abandons the cycle counter for good. Later ticks are above `drawn`, the
     /// highest tick that any transaction has drawn, and go on from there with the time.
-    /// They are also above what a thread has read and not noted yet: the time that has passed,
-    /// and a thousandth of it by which the counter may have run ahead of it.
+    /// They are also above what a thread has read since the floor was raised and not noted yet: the
+    /// time that has passed since then, and a thousandth of it by which the counter may have run ahead.
     pub fn fall_back(&self, drawn: u64) {
-        let passed = self.passed() + (self.passed() - self.origin_tick) / 1000;
-        let above = drawn.max(self.floor.load(Ordering::Relaxed)).max(passed) + 1;
+        let since = self.passed().saturating_sub(self.floor_passed.load(Ordering::Relaxed)) + HELD_UP;
+        let above = drawn.max(self.floor.load(Ordering::Relaxed) + since + since / 1000) + 1;
         self.counter.fetch_max(above, Ordering::SeqCst);
         self.ahead.fetch_max(above.saturating_sub(self.passed()), Ordering::SeqCst);
         self.shared_mode.store(true, Ordering::SeqCst);

@@ -1,26 +1,36 @@
 //! The cores that this process may use, and binding a thread to one.
 
 #[cfg(target_os = "linux")]
-pub(crate) use linux::{allowed, bind_to};
+pub(crate) use linux::{allowed, bind_to, is_only_one};
 #[cfg(not(target_os = "linux"))]
-pub(crate) use other::{allowed, bind_to};
+pub(crate) use other::{allowed, bind_to, is_only_one};
 
 #[cfg(target_os = "linux")]
 mod linux {
-    /// The cores on which threads of this process can run, although some may be bound to others. The
-    /// calling thread is bound to one after the other, and ends with the test.
+    /// The cores of the process's first thread, and those of the calling one, which may have been bound
+    /// to one of them.
     pub(crate) fn allowed() -> Vec<usize> {
-        let online = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
-        numbers(&online).filter(|&core| bind_to(core)).collect()
+        // SAFETY: the call only reads.
+        let first = unsafe { libc::getpid() };
+        let sets = [cores_of(first), cores_of(0)];
+        // SAFETY: the index is below CPU_SETSIZE.
+        let has = |core: usize| sets.iter().any(|set| unsafe { libc::CPU_ISSET(core, set) });
+        (0..libc::CPU_SETSIZE as usize).filter(|&core| has(core)).collect()
     }
 
-    /// The numbers of a list like `0-3,8`.
-    fn numbers(list: &str) -> impl Iterator<Item = usize> {
-        list.trim().split(',').flat_map(|range| {
-            let (first, last) = range.split_once('-').unwrap_or((range, range));
-            let [first, last] = [first, last].map(|number| number.parse::<usize>().ok());
-            first.zip(last).map_or(0..0, |(first, last)| first..last + 1)
-        })
+    fn cores_of(thread: libc::pid_t) -> libc::cpu_set_t {
+        // SAFETY: the set is a plain bit array that the call fills in.
+        unsafe {
+            let mut set: libc::cpu_set_t = std::mem::zeroed();
+            libc::sched_getaffinity(thread, size_of::<libc::cpu_set_t>(), &mut set);
+            set
+        }
+    }
+
+    /// Whether the machine has one core only, so that there is nothing to compare.
+    pub(crate) fn is_only_one() -> bool {
+        // SAFETY: the call only reads.
+        unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) == 1 }
     }
 
     /// Binds the calling thread to a core, and returns whether that is allowed. The thread ends with the test.
@@ -34,17 +44,6 @@ mod linux {
                 libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set) == 0
             }
     }
-
-    #[cfg(test)]
-    mod tests {
-        #[test]
-        fn lists_of_cores_are_read() {
-            let read = |list| super::numbers(list).collect::<Vec<_>>();
-            assert_eq!(read("0-3,8,10-11\n"), [0, 1, 2, 3, 8, 10, 11]);
-            assert_eq!(read("0\n"), [0]);
-            assert_eq!(read(""), [0; 0]);
-        }
-    }
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -52,6 +51,10 @@ mod other {
     /// None is known, so that no counter is trusted.
     pub(crate) fn allowed() -> Vec<usize> {
         Vec::new()
+    }
+
+    pub(crate) fn is_only_one() -> bool {
+        false
     }
 
     /// Leaves the thread where it is.

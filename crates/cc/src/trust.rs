@@ -1,8 +1,8 @@
 //! Decides whether the CPU's cycle counter can serve as a clock for all cores.
 
 use crate::cores;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Barrier, OnceLock};
 use std::time::{Duration, Instant};
 
 /// Nanoseconds of one tick.
@@ -55,7 +55,8 @@ fn test() -> Option<CycleCounter> {
         return None;
     }
     let rate = ticks_per_cycle()?;
-    let skew_ticks = ((u128::from(skew) * u128::from(rate)) >> 32) as u64 + 1;
+    // More than one if any difference was seen.
+    let skew_ticks = (u128::from(skew) * u128::from(rate)).div_ceil(1 << 32) as u64 + 1;
     Some(CycleCounter { ticks_per_cycle: rate, skew_ticks })
 }
 
@@ -92,49 +93,50 @@ fn both_clocks() -> (u64, Instant) {
 const MOST_COMPARED: usize = 15;
 
 /// A bound on the cycles by which one core is behind another, as far as that can be seen. `None` if no
-/// core is available. All are compared with the first one, so two others may differ by twice as much.
+/// core is available, or if there are others and none may be compared. All are compared with the first
+/// one, so two others may differ by twice as much.
 fn largest_warp() -> Option<u64> {
-    let cores = std::thread::Builder::new().spawn(cores::allowed).ok()?.join().ok()?;
+    let cores = cores::allowed();
     let (&first, others) = cores.split_first()?;
+    if others.is_empty() && !cores::is_only_one() {
+        return None;
+    }
     let mut worst = 0u64;
     // They are spread over all sockets.
     let step = others.len().div_ceil(MOST_COMPARED).max(1);
     for &core in others.iter().rev().step_by(step) {
         worst = worst.max(warp_between(first, core));
+        if worst > MAX_SKEW_CYCLES {
+            break;
+        }
     }
     Some(worst.saturating_mul(2))
 }
 
 /// How often a reading must have passed from one core to the other.
-const PASSES: u32 = 1000;
+const PASSES: u32 = 100;
 /// On a busy machine the two threads may seldom run at once.
-const LONGEST: Duration = Duration::from_millis(200);
+const LONGEST: Duration = Duration::from_millis(500);
 
 fn warp_between(a: usize, b: usize) -> u64 {
     let latest = AtomicU64::new(0);
-    let (bound, passes) = (Barrier::new(2), [AtomicU32::new(0), AtomicU32::new(0)]);
+    let passes = [AtomicU32::new(0), AtomicU32::new(0)];
     std::thread::scope(|scope| {
         let watch = |core, own: usize| {
-            let (latest, bound, passes) = (&latest, &bound, [&passes[own], &passes[1 - own]]);
-            std::thread::Builder::new().spawn_scoped(scope, move || watch_warp(core, latest, bound, passes))
+            let (latest, passes) = (&latest, [&passes[own], &passes[1 - own]]);
+            std::thread::Builder::new().spawn_scoped(scope, move || watch_warp(core, latest, passes))
         };
-        let threads = [watch(a, 0), watch(b, 1)];
-        if threads.iter().any(Result::is_err) {
-            // The one that there is, if there is one, waits for the other.
-            threads.iter().flatten().for_each(|_| _ = bound.wait());
-        }
         // Without two threads the cores cannot be compared, nor trusted.
+        let threads = [watch(a, 0), watch(b, 1)];
         let warps = threads.map(|thread| thread.map_or(u64::MAX, |t| t.join().unwrap_or(u64::MAX)));
         warps.into_iter().max().unwrap_or(u64::MAX)
     })
 }
 
-/// Passes the highest reading back and forth. Returns the most by which a
-/// reading was ever below one made before it on the other core, and the most there is if too few
-/// have passed to tell.
-fn watch_warp(core: usize, latest: &AtomicU64, bound: &Barrier, passes: [&AtomicU32; 2]) -> u64 {
+/// Passes the highest reading back and forth. Returns the most by which a reading was ever below one
+/// made before it on the other core, and the most there is if too few have passed to tell.
+fn watch_warp(core: usize, latest: &AtomicU64, passes: [&AtomicU32; 2]) -> u64 {
     let is_bound = cores::bind_to(core);
-    bound.wait();
     let (began, mut warp, mut last) = (Instant::now(), 0, 0);
     let are_enough = || passes.iter().all(|passes| passes.load(Ordering::Relaxed) >= PASSES);
     while is_bound && !are_enough() && began.elapsed() < LONGEST {

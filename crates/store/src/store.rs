@@ -334,10 +334,21 @@ impl Store {
     /// the content header is damaged. The caller sees to it that the content stays.
     #[inline]
     pub fn is_of(&self, address: Address, tuple: TupleId) -> bool {
+        self.known_header(address).tuple() == tuple
+    }
+
+    /// Whether that content is a tombstone.
+    #[inline]
+    pub fn is_tombstone(&self, address: Address) -> bool {
+        self.known_header(address).flags().is_tombstone()
+    }
+
+    /// A content header that is paid for when it is read.
+    #[inline]
+    fn known_header(&self, address: Address) -> Content<'_> {
         let start = (self.base + address.offset() as usize) as *const u8;
         // SAFETY: as for `content`.
-        let header = Content::new(unsafe { std::slice::from_raw_parts(start, HEADER_BYTES) });
-        header.tuple() == tuple
+        Content::new(unsafe { std::slice::from_raw_parts(start, HEADER_BYTES) })
     }
 
     /// Asks the CPU to fetch a content that will be read soon. The content may be

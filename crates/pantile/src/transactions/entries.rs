@@ -352,7 +352,7 @@ impl Transaction {
                 continue;
             }
             let holds = has(seen);
-            if !holds {
+            if !holds && !newest.is_none() && !self.rows_in_use.has(&self.core, newest) {
                 // Its entry is stale, or the row is damaged.
                 self.verify_version(newest, Timestamp::MAX)?;
             }

@@ -52,6 +52,15 @@ impl RowsInUse {
         }
     }
 
+    /// Whether that content is a tombstone.
+    #[inline(always)]
+    pub fn is_tombstone(&self, core: &Core, address: Address) -> bool {
+        match self.is_cached {
+            true => self.look_through(core, address, |content| content.flags().is_tombstone()),
+            false => core.store.is_tombstone(address),
+        }
+    }
+
     /// Whether there is a content at an address and it is a row. Only its header is looked at.
     #[inline(always)]
     pub fn is_row(&self, core: &Core, address: Address) -> bool {

@@ -80,7 +80,7 @@ impl Transaction {
         }
     }
 
-    fn reads_by_statement(&self) -> bool {
+    pub(super) fn reads_by_statement(&self) -> bool {
         self.isolation == Isolation::ReadCommitted && !self.safe && self.under.is_none()
     }
 

@@ -86,19 +86,26 @@ fn what_was_written_under_a_lock_is_shown_to_the_next_holder() {
 #[test]
 fn nobody_begins_below_one_who_has_read() {
     let skew = Duration::from_millis(1);
-    for commits in [false, true] {
+    for (level, commits) in [
+        (Isolation::Serializable, false),
+        (Isolation::Serializable, true),
+        (Isolation::ReadCommitted, false),
+        (Isolation::ReadCommitted, true),
+    ] {
         let time = SimulatedTime::with_skew(skew);
         let (db, table) = unique(&time);
         time.run_ahead(skew);
-        let reader = db.begin_with(at(Isolation::Serializable)).expect("begin");
+        let reader = db.begin_with(at(level)).expect("begin");
+        time.advance(10 * skew);
+        let before = db.core.registry.now();
         assert!(reader.get(&table, &[1u8.into()]).expect("a look-up").is_some());
-        let read_at = reader.ts;
+        let read_at = if level == Isolation::ReadCommitted { before } else { reader.ts };
         match commits {
             true => drop(reader.commit().expect("it only reads")),
             false => drop(reader),
         }
         time.run_ahead(Duration::ZERO);
-        assert!(db.begin().expect("begin").ts > read_at, "commits: {commits}");
+        assert!(db.begin().expect("begin").ts > read_at, "{level:?}, commits: {commits}");
     }
 }
 

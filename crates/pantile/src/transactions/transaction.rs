@@ -431,7 +431,7 @@ impl Transaction {
         // Nobody who begins after it reads what was before that (external consistency). Where no core was seen
         // behind another, word of it takes longer than they differ. Commits that write have waited.
         if registry.clock().skew() > 1 && self.versions_read.get() > 0 {
-            registry.await_passed(self.ts);
+            registry.await_passed(if self.reads_by_statement() { registry.now() } else { self.ts });
         }
         if self.buffers.0.is_some() {
             self.bury_freed();

@@ -87,7 +87,7 @@ fn all(session: &mut Session) -> Result<Ended> {
         let mut statements = session.arguments.commands.iter().flat_map(of_command);
         while let Some(one) = statements.next() {
             if let Err(error) = session.run(&one) {
-                return ended_by(error, statements.next().is_some());
+                return ended_by(error, || statements.next().is_some());
             }
         }
         return Ok(Ended::Whole);

@@ -20,9 +20,10 @@ pub enum Ended {
     Unread,
 }
 
-/// How the input ended with a statement that failed.
-pub fn ended_by(error: DataFusionError, are_left: bool) -> Result<Ended> {
-    if are_left && is_broken_pipe(&error) { Ok(Ended::Unread) } else { Err(error) }
+/// How the input ended with a statement that failed. Whether statements are left is asked only if nobody
+/// reads the output any more: more input may be long in coming.
+pub fn ended_by(error: DataFusionError, are_left: impl FnOnce() -> bool) -> Result<Ended> {
+    if is_broken_pipe(&error) && are_left() { Ok(Ended::Unread) } else { Err(error) }
 }
 
 /// What has been read, up to the semicolon of a statement.
@@ -91,8 +92,8 @@ pub fn from_lines(session: &Session, lines: impl BufRead) -> Result<Ended> {
         while let Some(one) = whole.next() {
             if let Err(error) = session.run(&one) {
                 let is_more = |line: std::io::Result<String>| line.is_ok_and(|line| !is_blank(&line));
-                let are_left = whole.next().is_some() || statement.rest().is_some() || lines.any(is_more);
-                return ended_by(error, are_left);
+                let has_more = || whole.next().is_some() || statement.rest().is_some() || lines.any(is_more);
+                return ended_by(error, has_more);
             }
         }
     }
