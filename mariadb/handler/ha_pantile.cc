@@ -798,16 +798,20 @@ bool ha_pantile::is_taken()
   return code == PANTILE_OK;
 }
 
+/* As with unique keys, what a snapshot does not show is in the way of a new row all the same. */
+int ha_pantile::insert_values()
+{
+  const int code= pantile_insert(txn, share->table, values.data(), values.size());
+  return code == PANTILE_CHANGED && is_taken() ? PANTILE_DUPLICATE_KEY : code;
+}
+
 int ha_pantile::insert_or_lock()
 {
   /* The server does not say it of a table with triggers. */
   const bool reads_duplicate= replaces || ha_thd()->lex->duplicates == DUP_REPLACE;
   for (;;)
   {
-    int code= pantile_insert(txn, share->table, values.data(), values.size());
-    /* As with unique keys, what a snapshot does not show is in the way of a new row all the same. */
-    if (code == PANTILE_CHANGED && !reads_duplicate && is_taken())
-      code= PANTILE_DUPLICATE_KEY;
+    int code= reads_duplicate ? pantile_insert(txn, share->table, values.data(), values.size()) : insert_values();
     if (code == PANTILE_OK || code != PANTILE_DUPLICATE_KEY || !reads_duplicate)
       return error(code);
     const int found= error(code);
@@ -938,11 +942,7 @@ int ha_pantile::update_row(const uchar *before, const uchar *after)
     {
       code= pantile_delete_row(txn, share->table, row_id);
       if (code == PANTILE_OK)
-      {
-        code= pantile_insert(txn, share->table, values.data(), values.size());
-        if (code == PANTILE_CHANGED && is_taken())
-          code= PANTILE_DUPLICATE_KEY;
-      }
+        code= insert_values();
       if (code != PANTILE_OK)
       {
         const int failed= error(code, HA_ERR_RECORD_DELETED);

@@ -185,6 +185,7 @@ private:
   pantile_txn *running() const;
   int lock_duplicate();
   bool is_taken();
+  int insert_values();
   int insert_or_lock();
   void make_row();
   void free_cursor();

@@ -37,12 +37,11 @@ mod linux {
     pub(crate) fn bind_to(core: usize) -> bool {
         // SAFETY: the set is a plain bit array. If the call is refused, the thread
         // stays where it is.
-        core < libc::CPU_SETSIZE as usize
-            && unsafe {
-                let mut set: libc::cpu_set_t = std::mem::zeroed();
-                libc::CPU_SET(core, &mut set);
-                libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set) == 0
-            }
+        unsafe {
+            let mut set: libc::cpu_set_t = std::mem::zeroed();
+            libc::CPU_SET(core, &mut set);
+            libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set) == 0
+        }
     }
 }
 

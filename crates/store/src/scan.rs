@@ -237,18 +237,17 @@ impl Store {
             let place = format!("{used} of {} blocks", state.used);
             all.damage.push((place, "the descriptors of the others are lost".into()));
         }
-        for id in expect.missing(opened_at).into_iter().filter(|_| !is_short) {
-            all.damage.push((format!("block {}.{}", id.chunk, id.index), LOST_BLOCK.into()));
-        }
+        let missing = expect.missing(opened_at).into_iter().map(|id| (id, LOST_BLOCK));
         // A table that took the block would be overwritten by the record after the next.
         let is_of_record = |id: &BlockId| {
             let block = self.chunk(id.chunk).and_then(|chunk| chunk.blocks.get(id.index as usize));
             block.is_some_and(|block| block.state() == BlockState::Record)
         };
-        for id in &self.record_blocks.lock()[state.place()] {
-            if !is_short && !is_of_record(id) {
-                all.damage.push((format!("block {}.{}", id.chunk, id.index), LOST_RECORD.into()));
-            }
+        let record_blocks = self.record_blocks.lock();
+        let of_record = record_blocks[state.place()].iter().filter(|id| !is_of_record(id));
+        let lost = missing.chain(of_record.map(|id| (*id, LOST_RECORD)));
+        for (id, what) in lost.filter(|_| !is_short) {
+            all.damage.push((format!("block {}.{}", id.chunk, id.index), what.into()));
         }
         let is_lost = |offset: &&u64| {
             let number = (**offset / CHUNK_BYTES) as u32;
