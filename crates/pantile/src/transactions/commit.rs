@@ -4,14 +4,13 @@
 //! where threads share syncs, a commit has only got its sync point by then. It is in flight until
 //! that point is durable (`engine/flights.rs`).
 
-use std::iter::once;
 use std::time::Duration;
 
 use pantile_base::Timestamp;
 use pantile_base::sync::atomic::AtomicU64;
 use pantile_media::SyncPoint;
 use pantile_reclaim::{LongerChain, OldVersion};
-use pantile_store::{Appended, ContentFlags, MAX_CONTENTS_PER_TRANSACTION, NewContent, StoreError, Urgency};
+use pantile_store::{Appended, MAX_CONTENTS_PER_TRANSACTION, StoreError, Urgency};
 
 use crate::engine::anchor::Anchor;
 use crate::engine::buffers::Buffers;
@@ -19,7 +18,8 @@ use crate::engine::counters::Change;
 use crate::engine::flights::Flight;
 use crate::engine::stale::StaleEntry;
 use crate::engine::writes::{Pending, Write};
-use crate::transactions::depends::{listed_version, listing};
+use crate::transactions::contents::Contents;
+use crate::transactions::depends::listed_version;
 use crate::transactions::transaction::Transaction;
 use crate::types::error::{Error, Result};
 use crate::types::isolation::Isolation;
@@ -206,27 +206,15 @@ impl Transaction {
         self.list_dependencies()?;
         let Self { core, buffers, slot, starved, prepared, frees, .. } = self;
         let Buffers { appends, addresses, writes, tables, rows, dependencies, .. } = &mut **buffers;
-        let listed = (!dependencies.is_empty()).then_some(&dependencies[..]);
-        let transaction_contents = appends.len() as u64 + u64::from(listed.is_some());
-        let contents = appends.iter().map(|&n| {
-            let write = &writes[n as usize];
-            let (flags, layout, row) = match write.pending {
-                Pending::Row { start, len, layout } => {
-                    (ContentFlags::ROW, layout, &rows[start..start + len as usize])
-                }
-                Pending::Nothing | Pending::Tombstone => (ContentFlags::TOMBSTONE, 0, &rows[..0]),
-            };
-            NewContent {
-                table: tables[write.table as usize].table.id,
-                tuple: write.tuple,
-                flags,
-                layout,
-                since: write.has_chain().then_some(write.base_ts),
-                timestamp: commit_ts,
-                transaction_contents,
-                row,
-            }
-        });
+        let contents = Contents {
+            appends: appends.iter(),
+            list: dependencies,
+            writes,
+            tables,
+            rows,
+            timestamp: commit_ts,
+            of_transaction: appends.len() as u64 + u64::from(!dependencies.is_empty()),
+        };
         let deletes = |&n: &u32| matches!(writes[n as usize].pending, Pending::Tombstone);
         let urgency = match *frees || appends.iter().all(deletes) {
             _ if prepared.is_some() => Urgency::Promised,
@@ -235,15 +223,7 @@ impl Transaction {
         };
         let registry = &core.registry;
         let now = || registry.draw_unread(*slot);
-        // Each with code of its own, so that most commits do not pay for the few.
-        let appended = match listed {
-            None => core.store.append(slot.index(), urgency, contents, now, addresses),
-            Some(row) => {
-                let contents = contents.chain(once(listing(row, commit_ts, transaction_contents)));
-                core.store.append(slot.index(), urgency, contents, now, addresses)
-            }
-        };
-        match appended {
+        match core.store.append(slot.index(), urgency, contents, now, addresses) {
             Ok(appended) => Ok(OnMedium { appended, commit_ts }),
             Err(e) => {
                 let error = core.name_holder(core.store_error(e), *slot);

@@ -352,9 +352,9 @@ impl Transaction {
                 continue;
             }
             let holds = has(seen);
-            if !holds && !newest.is_none() && !self.rows_in_use.has(&self.core, newest) {
+            if !holds {
                 // Its entry is stale, or the row is damaged.
-                self.verify_version(newest, Timestamp::MAX)?;
+                self.verify_newest(newest)?;
             }
             if !holds
                 && self.isolation == Isolation::Snapshot

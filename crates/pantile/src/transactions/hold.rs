@@ -371,13 +371,11 @@ impl Transaction {
     /// Looks at the checksum of the version that a write supersedes, if reads do, or if it is no row: that may be
     /// damage.
     fn verify_base(&self, newest: Address) -> Result<()> {
-        let (core, rows) = (&self.core, &self.rows_in_use);
-        // Copies in the row cache were verified when they were made.
-        let is_no_row = || !newest.is_none() && rows.is_tombstone(core, newest) && !rows.has(core, newest);
-        match core.options.verify_reads || is_no_row() {
-            true => self.verify_version(newest, Timestamp::MAX),
-            false => Ok(()),
+        let is_no_row = || !newest.is_none() && self.rows_in_use.is_tombstone(&self.core, newest);
+        if self.core.options.verify_reads || is_no_row() {
+            self.verify_newest(newest)?;
         }
+        Ok(())
     }
 
     /// Timestamp ordering: no later transaction has written the tuple, nor read

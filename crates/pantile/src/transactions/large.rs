@@ -95,7 +95,7 @@ impl OutOfLine for Transaction {
         let (tuple, row) = found.ok_or_else(|| missing(id, piece))?;
         // A row that is read to be changed is verified, with all that belongs to it.
         if at == Timestamp::MAX {
-            self.verify_version(Anchor::load(table.anchor(tuple)).newest(), at)?;
+            self.verify_newest(Anchor::load(table.anchor(tuple)).newest())?;
         }
         let bytes = if row.has_body() { row.raw_of_any(&row.schema.columns[2]) } else { None };
         bytes.ok_or_else(|| damaged(id, piece, "is damaged"))

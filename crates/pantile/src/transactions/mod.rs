@@ -2,6 +2,7 @@
 
 mod by_place;
 pub(crate) mod commit;
+mod contents;
 mod copied;
 pub(crate) mod cursor;
 mod depends;

@@ -590,6 +590,16 @@ impl Transaction {
         }
     }
 
+    /// Looks at the checksum of a newest version, unless it is read from the row cache: its copies were verified when
+    /// they were made.
+    #[cold]
+    pub(super) fn verify_newest(&self, newest: Address) -> Result<()> {
+        if newest.is_none() || self.rows_in_use.has(&self.core, newest) {
+            return Ok(());
+        }
+        self.core.store.verify_mapped(newest).map(drop).map_err(|error| self.core.store_error(error))
+    }
+
     /// Looks at the checksums of what [`Transaction::version_at`] reads.
     #[cold]
     pub(super) fn verify_version(&self, newest: Address, at: Timestamp) -> Result<()> {

@@ -309,9 +309,12 @@ impl<'a> Encoded<'a> {
         self.stored_of_any(column).expect(VERIFIED)
     }
 
-    /// The value of a column of a row that has a body. `None` if it is damaged.
+    /// The value of a column of a row that may be damaged. `None` if it is.
     #[inline]
     pub fn stored_of_any(&self, column: &Column) -> Option<Stored<'a>> {
+        if !self.has_body() {
+            return None;
+        }
         if self.is_null(column) {
             return Some(Stored::Null);
         }

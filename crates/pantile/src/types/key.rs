@@ -262,8 +262,7 @@ impl Packing<'_> {
                 _ => {}
             }
         }
-        let stored = if row.has_body() { row.stored_of_any(column) } else { None };
-        let value = match stored {
+        let value = match row.stored_of_any(column) {
             Some(Stored::Value(value)) => value,
             // Columns of the primary key are too short to be stored out of line. That of a damaged row is
             // no key that anybody looks for.
@@ -274,7 +273,7 @@ impl Packing<'_> {
 
     fn push_indexed(&mut self, row: &Encoded<'_>, of: &KeyColumn) -> bool {
         let column = &row.schema.columns[of.id];
-        if matches!(column.place, ColumnLocation::Dropped) || !row.has_body() {
+        if matches!(column.place, ColumnLocation::Dropped) {
             return false;
         }
         let value = match row.stored_of_any(column) {

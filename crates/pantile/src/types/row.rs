@@ -114,7 +114,6 @@ impl<'t> Row<'t> {
     pub(crate) fn stored_at(&self, column: usize) -> Result<Stored<'t>> {
         let id = column.resolve(self.columns, &self.encoded.schema.name)?;
         let column = self.column(id)?;
-        self.check_body(id)?;
         self.encoded.stored_of_any(column).ok_or_else(|| self.damaged(id))
     }
 
@@ -254,7 +253,7 @@ impl std::fmt::Debug for Row<'_> {
                 continue;
             }
             let column = &self.encoded.schema.columns[id];
-            match self.encoded.has_body().then(|| self.encoded.stored_of_any(column)).flatten() {
+            match self.encoded.stored_of_any(column) {
                 Some(Stored::Null) => map.entry(&name, &Value::Null),
                 Some(Stored::Value(value)) => map.entry(&name, &value),
                 Some(Stored::OutOfLine { len, .. }) => {
