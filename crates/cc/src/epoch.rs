@@ -92,6 +92,11 @@ impl RunningSet {
         inside || self.horizon < end
     }
 
+    /// Where transactions read below `ts` now, in order.
+    pub fn below(&self, ts: Timestamp) -> &[Timestamp] {
+        &self.points[..self.points.partition_point(|&point| point < ts)]
+    }
+
     /// Whether a transaction reads below `ts` now.
     pub fn is_any_below(&self, ts: Timestamp) -> bool {
         self.points.first().is_some_and(|&first| first < ts)

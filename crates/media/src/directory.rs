@@ -8,7 +8,7 @@ use crate::journal;
 use crate::lock::{Lock, Sharing};
 use crate::map::{Map, MapOptions, Protection};
 use crate::os::{holder_of, sync_path};
-use crate::place::{Place, UNSYNCED};
+use crate::place::Place;
 use pantile_base::limits::GROWTH_BYTES;
 use std::fs::{self, File};
 use std::io;
@@ -95,10 +95,11 @@ impl Directory {
                 // Of another file system, perhaps, or of one that cannot be written to.
                 name.ancestors().skip(1).for_each(|above| _ = sync_path(above));
             }
-            catch_up(&data, len, &name.join(UNSYNCED))?;
-            let note_failed_sync = || _ = File::create(name.join(UNSYNCED));
-            let len = journal::replay(&data, &name.join(DATA_FILE), len, note_failed_sync)?;
-            Ok((len, Arc::new(Place::of(&data, name.join(DATA_FILE)))))
+            let place = Place::of(&data, name.join(DATA_FILE))
+                .map_err(|error| MediumError::at("look at", data.path(), error))?;
+            place.catch_up(len).map_err(|error| MediumError::at("write again", data.path(), error))?;
+            let len = journal::replay(&data, place.name(), len, || place.note_failed_sync())?;
+            Ok((len, Arc::new(place)))
         });
         match looked_at {
             Ok((len, place)) => Ok(Self { data, len, lock, place, made }),
@@ -313,17 +314,6 @@ fn permit(data_path: &Path, exists: bool, create: Create) -> Result<(), MediumEr
         (Create::MustBeNew, true) => Err(MediumError::Exists { path }),
         _ => Ok(()),
     }
-}
-
-/// Makes durable what a failed sync has left, if there is a note of one (I-36).
-fn catch_up(data: &DataFile, len: u64, note: &Path) -> Result<(), MediumError> {
-    if !note.exists() {
-        return Ok(());
-    }
-    data.write_again(len).map_err(|error| MediumError::at("write again", data.path(), error))?;
-    // If it stays, the next opening does so again.
-    let _ = fs::remove_file(note);
-    Ok(())
 }
 
 fn whole_pieces(data: &DataFile) -> Result<u64, MediumError> {

@@ -219,8 +219,8 @@ impl fmt::Display for MediumError {
             Self::Failed { cause } => write!(
                 f,
                 "the medium failed earlier ({cause}) and takes no more writes; what was \
-                 acknowledged before is safe and reads go on; close the database, \
-                 see to the device and open it again"
+                 acknowledged as durable before is in the data file, and reads go on; see to the cause, \
+                 copying the rows first if the file itself is gone, then close the database and open it again"
             ),
             Self::OutOfRange { offset, len, size } => write!(
                 f,

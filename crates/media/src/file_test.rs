@@ -7,6 +7,7 @@ use pantile_testkit::{SpaceGauge, await_that};
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::SystemTime;
@@ -87,6 +88,34 @@ fn what_a_failed_sync_has_left_is_written_again() {
         medium.get(0, &mut out).expect("read");
         assert_eq!(&out, b"goodleft");
         assert!(look().blocks() <= taken, "holes stay holes");
+    }
+}
+
+/// Whatever name the next opening comes by.
+#[test]
+fn the_note_of_a_failed_sync_lies_beside_the_file_to_which_a_link_leads() {
+    let (place, other) = (tempfile::tempdir().expect("directory"), tempfile::tempdir().expect("directory"));
+    drop(FileMedium::open(place.path(), with(Durability::Sync)).expect("open"));
+    for name in [DATA_FILE, "rows"] {
+        let (data, link) = (place.path().join(name), other.path().join(DATA_FILE));
+        if name != DATA_FILE {
+            fs::rename(place.path().join(DATA_FILE), &data).expect("renamed");
+            fs::remove_file(&link).expect("removed");
+        }
+        std::os::unix::fs::symlink(&data, &link).expect("a link");
+        let (medium, broken, _) = failing(other.path(), Durability::Sync);
+        medium.grow(1).expect("grow");
+        broken.store(true, Ordering::SeqCst);
+        medium.put(0, b"left").expect("write");
+        medium.fence().expect_err("failed sync");
+        drop(medium);
+        let notes = |of: &Path| {
+            let names = fs::read_dir(of).expect("names").map(|entry| entry.expect("a name").file_name());
+            names.filter(|name| name.to_string_lossy().ends_with("unsynced")).count()
+        };
+        assert_eq!((notes(place.path()), notes(other.path())), (1, 0));
+        drop(FileMedium::open(other.path(), with(Durability::Sync)).expect("open"));
+        assert_eq!(notes(place.path()), 0);
     }
 }
 

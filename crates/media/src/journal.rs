@@ -9,12 +9,12 @@
 //! The bytes are described in docs/format.md.
 
 use crate::MediumError;
-use crate::data_file::{DATA_FILE, DataFile};
+use crate::data_file::DataFile;
 use crate::files::{create_like, leads_to, sync_path};
 use crate::group_sync::SyncCall;
 use crate::limits::check_file_size;
 use crate::os;
-use crate::place::Place;
+use crate::place::{Place, belonging};
 use crate::stats::{Count, Counters};
 use pantile_base::control::{Control, is_removed};
 use pantile_base::limits::{GROWTH_BYTES, STATE_COPY_BYTES, STATE_RECORDS, SUPERBLOCK_COPY};
@@ -484,7 +484,7 @@ impl Journal {
         if !is_ours || !is_of_directory || !self.has_one_name() {
             return None;
         }
-        Log::create(data, path_beside(&name)?, directory, stamp).ok()
+        Log::create(data, belonging(&name, JOURNAL_FILE), directory, stamp).ok()
     }
 
     fn has_one_name(&self) -> bool {
@@ -503,19 +503,6 @@ impl Journal {
             let _ = fs::remove_file(&log.path);
         }
     }
-}
-
-/// The name of the journal of a data file, which is not a link. Data files of other names, to which links lead, have
-/// journals of their own: several can be in one directory.
-fn path_beside(data: &Path) -> Option<PathBuf> {
-    let name = data.file_name()?;
-    if name == DATA_FILE {
-        return Some(data.with_file_name(JOURNAL_FILE));
-    }
-    let mut own = name.to_owned();
-    // No such name is that of a data file, nor of its journal.
-    own.push(".pantile-journal");
-    Some(data.with_file_name(own))
 }
 
 /// Writes to a data file of `len` bytes what its journal has, and removes the journal. Returns the file's length.
@@ -586,7 +573,7 @@ impl Found {
     /// [`MediumError::Io`], also if it is damaged.
     pub(crate) fn beside(data: &Path) -> Result<Option<Self>, MediumError> {
         let data = fs::canonicalize(data).map_err(|error| MediumError::at("look at", data, error))?;
-        let Some(path) = path_beside(&data) else { return Ok(None) };
+        let path = belonging(&data, JOURNAL_FILE);
         let bytes = match fs::read(&path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),

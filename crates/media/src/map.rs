@@ -30,7 +30,7 @@ const LEAST_RESERVE_BYTES: u64 = 1 << 28;
 /// How large a mapped medium may become.
 #[derive(Debug, Clone, Copy)]
 pub struct MapOptions {
-    /// Bytes of address space to reserve. If the system refuses, half is
+    /// Bytes of address space to reserve, unless fewer are enough for `max_bytes`. If the system refuses, half is
     /// tried, and so on down to 256 MiB. Costs no memory.
     pub reserve_bytes: u64,
     /// Most bytes the medium may have; `None` is what could be reserved.
@@ -77,7 +77,9 @@ impl Map {
     /// # Errors
     /// [`MediumError::Io`] when not even 256 MiB of addresses can be had.
     pub(crate) fn reserve(options: MapOptions) -> Result<Self, MediumError> {
-        let mut bytes = round_up(options.reserve_bytes.max(CHUNK_BYTES));
+        // Addresses are finite: a hundred databases with a terabyte each would use them up.
+        let wanted = options.max_bytes.map_or(options.reserve_bytes, |max| max.min(options.reserve_bytes));
+        let mut bytes = round_up(wanted.max(CHUNK_BYTES));
         loop {
             match Self::try_reserve(bytes, options) {
                 Ok(map) => return Ok(map),
@@ -411,6 +413,16 @@ mod tests {
         assert!(map.check(0, 0).is_ok());
         assert!(map.check(u64::MAX, 2).is_err());
         assert!(map.check(0, 1).is_err());
+    }
+
+    #[test]
+    fn many_small_media_have_their_limits() {
+        let options = MapOptions { max_bytes: Some(4 * CHUNK_BYTES), ..MapOptions::default() };
+        let maps: Vec<_> = (0..300).map(|_| Map::reserve(options).expect("reserve")).collect();
+        for map in &maps {
+            assert_eq!(map.limit(), 4 * CHUNK_BYTES);
+            map.grow(1, |from, to| map.attach_memory(from, to)).expect("grow");
+        }
     }
 
     #[test]

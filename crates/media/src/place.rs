@@ -4,7 +4,7 @@
 //! is gone when it is closed, or is not where the next opening looks. So the
 //! name is looked at while the database is open, see [`Place::check`].
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::process;
@@ -14,11 +14,25 @@ use std::time::{Duration, Instant};
 
 use pantile_base::control::{Control, is_removed};
 
-use crate::data_file::DataFile;
+use crate::data_file::{DATA_FILE, DataFile};
 use crate::os::{Identity, look, look_at, name_of_open};
 
 /// The note that a sync of the data file beside it has failed.
 pub(crate) const UNSYNCED: &str = "pantile.unsynced";
+
+/// The name of a file that belongs to a data file, whose name is no link. Data files of other names, to which links
+/// lead, have files of their own: several can be in one directory.
+pub(crate) fn belonging(data: &Path, file: &str) -> PathBuf {
+    match data.file_name() {
+        Some(name) if name != DATA_FILE => {
+            let mut own = name.to_owned();
+            // No such name is that of a data file, nor of what belongs to another one.
+            own.push(format!(".{}", file.replace('.', "-")));
+            data.with_file_name(own)
+        }
+        _ => data.with_file_name(file),
+    }
+}
 
 /// The name is looked at no more often than this, and by every sync of
 /// everything.
@@ -31,6 +45,8 @@ pub(crate) struct Place {
     /// The data file's name, without links to its directory. It does not
     /// depend on the current directory.
     name: PathBuf,
+    /// Where a failed sync is noted: whatever link leads to the data file, its next opening finds the note.
+    note: PathBuf,
     process: u32,
     /// The directory that the name begins at; another one after `chroot`.
     root: Option<Identity>,
@@ -41,15 +57,19 @@ pub(crate) struct Place {
 
 impl Place {
     /// The place of a file that was opened at `name`.
-    pub(crate) fn of(data: &Arc<DataFile>, name: PathBuf) -> Self {
-        Self {
+    ///
+    /// # Errors
+    /// If the name leads nowhere any more.
+    pub(crate) fn of(data: &Arc<DataFile>, name: PathBuf) -> io::Result<Self> {
+        Ok(Self {
             data: Arc::clone(data),
+            note: belonging(&fs::canonicalize(&name)?, UNSYNCED),
             name,
             process: process::id(),
             root: root(),
             began: Instant::now(),
             looked: AtomicU64::new(0),
-        }
+        })
     }
 
     /// The data file.
@@ -72,8 +92,21 @@ impl Place {
     /// has just failed, and a directory that has been renamed gets none.
     pub(crate) fn note_failed_sync(&self) {
         if self.problem().is_none() {
-            let _ = File::create(self.directory().join(UNSYNCED));
+            let _ = File::create(&self.note);
         }
+    }
+
+    /// Makes durable what a failed sync has left, if there is a note of one (I-36).
+    ///
+    /// # Errors
+    /// Those of the system. The note stays then.
+    pub(crate) fn catch_up(&self, len: u64) -> io::Result<()> {
+        if self.note.exists() {
+            self.data.write_again(len)?;
+            // If it stays, the next opening does so again.
+            let _ = fs::remove_file(&self.note);
+        }
+        Ok(())
     }
 
     /// As [`Place::check`], unless that was done a moment ago.

@@ -154,6 +154,17 @@ impl Holds {
         self.0.write().holds.retain(|hold| hold.number != number);
     }
 
+    /// Whether a block is held for a process that began before this time.
+    pub fn cover_since(&self, block: BlockRef, before: Timestamp) -> bool {
+        self.look().holds.iter().any(|hold| hold.opened_by < before && hold.covers(block))
+    }
+
+    /// The numbers of the holds for processes that began before this time.
+    pub fn of_before(&self, before: Timestamp) -> Vec<u64> {
+        let held = self.look();
+        held.holds.iter().filter(|hold| hold.opened_by < before).map(|hold| hold.number).collect()
+    }
+
     /// Whether nothing is held for other processes.
     pub fn is_empty(&self) -> bool {
         self.look().holds.is_empty()

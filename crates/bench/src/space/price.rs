@@ -62,6 +62,8 @@ pub struct Settings {
     pub warmup: f64,
     /// Bytes updated while measuring, as a multiple of the live bytes.
     pub window: f64,
+    /// Whether a transaction that only reads is open while measuring, begun after the warm-up.
+    pub reader: bool,
     /// Seed of all random numbers.
     pub seed: u64,
 }
@@ -74,6 +76,7 @@ impl Default for Settings {
             bytes_per_second: Some(40_000_000),
             warmup: 6.0,
             window: 4.0,
+            reader: false,
             seed: 42,
         }
     }
@@ -187,7 +190,10 @@ impl Settings {
         let mut run = Run::new(updating, self, time);
         let (warmup, window) = (run.transactions(self.warmup), run.transactions(self.window));
         context.observer.begin(&what, warmup + window);
-        let measured = run.updates(warmup, context).and_then(|()| run.window(window, context));
+        let measured = run.updates(warmup, context).and_then(|()| {
+            let _reader = if self.reader { Some(run.updating.db().begin_read()?) } else { None };
+            run.window(window, context)
+        });
         context.observer.end();
         Ok(price(load, gc, &measured?, run.updating.optimum()))
     }

@@ -55,6 +55,9 @@ pub struct PriceArgs {
     /// Bytes to update while measuring, as a multiple of the live bytes.
     #[arg(long, value_name = "TIMES", default_value = "4", value_parser = |text: &str| number(text, 0.1))]
     window: f64,
+    /// Leave a transaction open while measuring, which only reads.
+    #[arg(long)]
+    reader: bool,
     /// Seed of all random numbers.
     #[arg(long, value_name = "N", default_value_t = 42)]
     seed: u64,
@@ -85,6 +88,7 @@ impl PriceArgs {
             bytes_per_second: (self.rate > 0).then_some(self.rate * 1_000_000),
             warmup: self.warmup,
             window: self.window,
+            reader: self.reader,
             seed: self.seed,
         }
     }

@@ -102,7 +102,8 @@ impl Core {
         }
         // The published policy has no target.
         let has_target = self.options.gc.pacing == Pacing::Adaptive;
-        if has_target && self.is_small_and_loose() { self.compact_small() } else { Ok(()) }
+        let may_compact = has_target && self.store.holds().is_empty();
+        if may_compact && self.is_small_and_loose() { self.compact_small() } else { Ok(()) }
     }
 
     fn compact_small(&self) -> Result<()> {

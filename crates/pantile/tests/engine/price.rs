@@ -14,11 +14,24 @@ static NEVER: AtomicBool = AtomicBool::new(false);
 
 const HOT: Updates = Updates::Hot { rows: 0.2, updates: 0.8 };
 
+const SETTINGS: Settings = Settings {
+    live_bytes: 48 << 20,
+    rows_each: 100,
+    bytes_per_second: Some(40_000_000),
+    warmup: 4.0,
+    window: 2.0,
+    reader: false,
+    seed: 42,
+};
+
 /// What bytes cost at most, in units of the optimum.
 const MOST: f64 = 1.25;
 
 fn price(updates: Updates, gc: GcOptions) -> Price {
-    let settings = Settings { live_bytes: 48 << 20, warmup: 4.0, window: 2.0, ..Settings::default() };
+    measured(SETTINGS, updates, gc)
+}
+
+fn measured(settings: Settings, updates: Updates, gc: GcOptions) -> Price {
     let context = Context { threads: 1, stop: &NEVER, observer: &Silent };
     settings.measure(Load::Rows(updates), gc, &context).expect("a measurement")
 }
@@ -41,6 +54,18 @@ fn skewed_updates_cost_little_more_than_they_must() {
     for target in [1.5, 2.0] {
         let price = price(HOT, at_target(target));
         assert!(price.ratio() < MOST, "{price:#?}");
+    }
+}
+
+/// What a transaction keeps that stays open comes on top of the promise: newer blocks are not emptied in
+/// its place, as soon as little of them is dead.
+#[test]
+fn updates_beside_a_reader_cost_no_more() {
+    for updates in [Updates::Uniform, HOT] {
+        let beside = measured(Settings { reader: true, ..SETTINGS }, updates, at_target(2.0));
+        let alone = price(updates, at_target(2.0));
+        println!("{beside:#?} {alone:#?}");
+        assert!(beside.amplification < 1.5 * alone.amplification, "{beside:#?} and {alone:#?}");
     }
 }
 

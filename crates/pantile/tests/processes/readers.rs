@@ -13,7 +13,7 @@ use std::time::Duration;
 use pantile::stats::PageReader;
 use pantile::tools::{BackupOptions, watch};
 use pantile::{
-    Database, Durability, Error, Options, Range, Row, Table, TableChange, TableDef, Transaction, Type,
+    Database, Durability, Error, Options, Range, Row, Table, TableChange, TableDef, Transaction, Type, Value,
 };
 use pantile_base::sync::thread;
 use pantile_testkit::{Patience, SaysDone, ScratchDir, await_that, fails};
@@ -264,6 +264,56 @@ fn readers_one_after_the_other_hold_no_more_than_one() {
     });
     assert_eq!(db.reading_processes().len(), 1);
     assert_eq!(whole(&reader), state(&reader));
+}
+
+/// Rows of 3 KB, and a reader that has been there for longer than a few epochs once some of each block is dead.
+fn beside_a_reader(options: Options, rows: u32, act: impl FnOnce(&Database, &Table)) {
+    let place = ScratchDir::new();
+    let db = options.durability(Durability::None).open(place.path()).expect("open");
+    let def = TableDef::new("t")
+        .column("id", Type::U32)
+        .column("bytes", Type::FixedBytes(3000))
+        .primary_key(["id"]);
+    let t = db.create_table(def).expect("table");
+    for id in 0..rows {
+        db.run(|txn| txn.insert(&t, &row(id, 0))).expect("insert");
+    }
+    let reader = Options::new().open_read_only(place.path()).expect("a reader");
+    for id in (0..rows).step_by(4) {
+        db.run(|txn| txn.upsert(&t, &row(id, 1)).map(drop)).expect("update");
+    }
+    thread::sleep(Duration::from_millis(400));
+    act(&db, &t);
+    drop(reader);
+    db.close().expect("close");
+}
+
+fn row(id: u32, byte: u8) -> [Value<'static>; 2] {
+    [id.into(), Value::Bytes(if byte == 0 { &[0; 3000] } else { &[1; 3000] })]
+}
+
+/// The blocks would stay beside the copies.
+#[test]
+fn what_a_reader_reads_is_not_moved_together() {
+    beside_a_reader(Options::new(), 6000, |db, _| {
+        let before = db.stats();
+        db.compact().expect("compact");
+        let after = db.stats();
+        let copied = after.copied_bytes - before.copied_bytes;
+        assert!(copied < 2 << 20, "{copied} bytes were copied");
+    });
+}
+
+#[test]
+fn a_full_database_can_delete_beside_a_reader() {
+    beside_a_reader(Options::new().max_bytes(24 << 20), 5000, |db, t| {
+        let full = (5000..).find_map(|id| db.run(|txn| txn.insert(t, &row(id, 1))).err());
+        assert!(matches!(full, Some(Error::StorageFull { .. })), "{full:?}");
+        for id in 0..2000u32 {
+            let is_gone = db.run(|txn| txn.delete(t, &[id.into()]));
+            assert!(is_gone.unwrap_or_else(|error| panic!("{id} of 2000: {error}")));
+        }
+    });
 }
 
 /// A table that is dropped while another process reads it keeps its space, but not its indexes, and the

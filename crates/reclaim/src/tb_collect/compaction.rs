@@ -20,7 +20,7 @@ use pantile_cc::{RunningSet, Sight};
 use pantile_store::BlockState;
 
 use super::TbCollect;
-use super::survey::{Candidate, ChunkUse, Survey};
+use super::survey::{Candidate, ChunkUse, Kept, Survey};
 use crate::blocks::after;
 use crate::{Compaction, Context};
 
@@ -40,6 +40,16 @@ const COPIES_SHARE: u64 = 8;
 const MOST_OF_CHUNK: f64 = 0.75;
 /// Bytes that emptying chunks must bring.
 const LEAST_WON: u64 = CHUNK_BYTES / 4 * 3;
+
+/// The bytes of the blocks in the queues.
+#[derive(Default)]
+struct Queued {
+    /// What those bring that will be emptied, and what is copied for it.
+    dead: u64,
+    alive: u64,
+    /// What is dead in those that stay.
+    kept: u64,
+}
 
 impl TbCollect {
     /// Examines blocks if space is to be won, and chooses some when all have
@@ -75,8 +85,13 @@ impl TbCollect {
         survey
             .chosen
             .retain(|&block| cx.store.block_info(block).is_some_and(|info| info.state == BlockState::Sealed));
-        let (coming, copies) = self.on_its_way(cx, &running);
-        let mut wanted = self.pacer.excess().saturating_sub(coming);
+        let Queued { dead: coming, alive: copies, kept } = self.queued(cx, &running);
+        // What is kept was no excess at the last look, as far as it was known.
+        let known = survey.kept.bytes;
+        survey.kept = self.kept(cx, &running, &survey.candidates, kept);
+        let more = survey.kept.bytes.saturating_sub(known);
+        let mut wanted = self.pacer.excess().saturating_sub(coming + more);
+        let chunks = self.pacer.chunk_excess().saturating_sub(more);
         let most_copies = (cx.store.used_bytes() / COPIES_SHARE).max(LEAST_COPIES);
         let mut room = most_copies.saturating_sub(copies);
         let mut candidates = std::mem::take(&mut survey.candidates);
@@ -95,8 +110,7 @@ impl TbCollect {
         if dead > 0 {
             self.pacer.note_price(dead, alive);
         } else if coming == 0 {
-            let is_emptying = self.pacer.chunk_excess() > 0
-                && self.empty_chunks(cx, survey, &running, &candidates, self.pacer.chunk_excess());
+            let is_emptying = chunks > 0 && self.empty_chunks(cx, survey, &running, &candidates, chunks);
             survey.fruitless = (!is_emptying).then(|| self.pacer.superseded());
         }
     }
@@ -153,7 +167,7 @@ impl TbCollect {
         if info.state != BlockState::Sealed || info.obsolete >= self.threshold(info.slots) {
             return false;
         }
-        if !self.can_be_left(running, &info) {
+        if !self.can_be_left(cx, running, (block, &info)) {
             survey.is_held = true;
             return false;
         }
@@ -163,24 +177,66 @@ impl TbCollect {
         survey.chosen.insert(block)
     }
 
-    /// The bytes that blocks in the queues will bring, and those that will be
-    /// copied for it.
-    fn on_its_way(&self, cx: &Context<'_>, running: &RunningSet) -> (u64, u64) {
-        let (mut dead, mut alive) = (0, 0);
+    /// The bytes of the blocks in the queues.
+    fn queued(&self, cx: &Context<'_>, running: &RunningSet) -> Queued {
+        let mut of = Queued::default();
         for shard in &self.shards {
             shard.lock().for_each(|block, is_pending| {
                 let Some(info) = cx.store.block_info(block) else { return };
-                let is_open = info.state == BlockState::Open;
-                let stays = info.state == BlockState::Sealed && !self.can_be_left(running, &info);
-                if stays || is_pending && (is_open || self.is_held(running, &info)) {
-                    return;
-                }
                 let candidate = Candidate::new(block, &info, Timestamp::ZERO);
-                dead += candidate.dead;
-                alive += candidate.alive;
+                let stays = info.state == BlockState::Sealed
+                    && (!self.can_be_left(cx, running, (block, &info))
+                        || is_pending && self.is_held(running, &info));
+                if stays {
+                    of.kept += candidate.dead;
+                } else if !is_pending || info.state != BlockState::Open {
+                    of.dead += candidate.dead;
+                    of.alive += candidate.alive;
+                }
             });
         }
-        (dead, alive)
+        of
+    }
+
+    /// What is kept as long as those go on who have been running for long: so much of the blocks in
+    /// the queues, and what is dead in others.
+    fn kept(&self, cx: &Context<'_>, running: &RunningSet, others: &[Candidate], of_queued: u64) -> Kept {
+        let recent = self.recent(running);
+        let mut kept = Kept {
+            bytes: 0,
+            readers: running.below(recent).into(),
+            processes: cx.store.holds().of_before(recent),
+        };
+        if kept.readers.is_empty() && kept.processes.is_empty() {
+            return kept;
+        }
+        kept.bytes = of_queued;
+        for candidate in others.iter().filter(|candidate| candidate.dead > 0) {
+            let info = cx.store.block_info(candidate.block);
+            let stays = info.is_some_and(|info| {
+                info.obsolete < self.threshold(info.slots)
+                    && !self.can_be_left(cx, running, (candidate.block, &info))
+            });
+            kept.bytes += if stays { candidate.dead } else { 0 };
+        }
+        kept
+    }
+
+    /// How many bytes are kept, as far as the last look has seen: none once somebody has ended who kept
+    /// them, so that there will be another look.
+    pub(super) fn still_kept(&self, cx: &Context<'_>, survey: &mut Survey) -> u64 {
+        if survey.kept.bytes > 0
+            && let Some(running) = cx.registry.running_set()
+        {
+            let recent = self.recent(&running);
+            let (readers, processes) = (running.below(recent), cx.store.holds().of_before(recent));
+            let goes_on = survey.kept.readers.iter().all(|at| readers.contains(at))
+                && survey.kept.processes.iter().all(|number| processes.contains(number));
+            if !goes_on {
+                survey.kept = Kept::default();
+            }
+        }
+        survey.kept.bytes
     }
 
     /// Number of blocks of before `since` that are queued to be emptied or are being
@@ -229,13 +285,14 @@ impl TbCollect {
         // From the end of the medium down. What is copied for other reasons takes
         // free blocks as well.
         candidates.sort_unstable_by_key(|c| std::cmp::Reverse(c.block.place()));
-        let (_, copies) = self.on_its_way(cx, &running);
+        let copies = self.queued(cx, &running).alive;
         let places = cx.store.free_places();
         let of_dead = candidates.iter().filter(|c| c.dead > 0).map(|c| c.alive).sum::<u64>();
         let mut moved = copies + of_dead;
         // What a long reader sees would stay beside its copies.
         let is_free = |c: &Candidate| {
-            cx.store.block_info(c.block).is_some_and(|info| self.can_be_left(&running, &info))
+            let info = cx.store.block_info(c.block);
+            info.is_some_and(|info| self.can_be_left(cx, &running, (c.block, &info)))
         };
         candidates.retain(|c| {
             let fits = || moved + c.alive <= cx.store.free_below(&places, c.block);

@@ -1,6 +1,7 @@
 //! Work for the whole database: tiles, orphaned tiles, tombstones, empty chunks, pacing. One thread
 //! at a time does it, about once per epoch.
 
+use pantile_base::Timestamp;
 use pantile_base::limits::CHUNK_BYTES;
 use pantile_base::sync::atomic::Ordering;
 use pantile_cc::RunningEpochs;
@@ -8,6 +9,7 @@ use pantile_store::{BlockInfo, BlockRef, BlockState, KeptLinks, StoreError, Tile
 
 use super::TbCollect;
 use super::state::Janitor;
+use super::survey::Survey;
 use crate::Context;
 use crate::counters::add;
 use crate::tombstones::Sweep;
@@ -56,7 +58,7 @@ impl TbCollect {
             self.timed(cx, now, || {
                 let is_due = !janitor.survey.is_partial() && self.pacer.is_look_due();
                 if is_due {
-                    self.pacer.look(&self.options, cx.store, cx.tuples.live_bytes(), now);
+                    self.look(cx, &mut janitor.survey, now);
                 }
                 if is_due || janitor.survey.is_partial() {
                     self.survey(cx, &mut janitor.survey, now);
@@ -76,7 +78,7 @@ impl TbCollect {
                 }
                 self.close_spent(cx, |_, info| self.is_spent(info));
             }
-            self.pacer.look(&self.options, cx.store, cx.tuples.live_bytes(), now);
+            self.look(cx, &mut janitor.survey, now);
             self.survey(cx, &mut janitor.survey, now);
             let mut kept = cx.store.take_kept_tiles(cx.registry.watermark());
             kept.append(&mut self.retired_tiles.lock());
@@ -101,6 +103,11 @@ impl TbCollect {
             self.sweep_tombstones(cx, &mut janitor.sweep);
             Ok(())
         })
+    }
+
+    fn look(&self, cx: &Context<'_>, survey: &mut Survey, now: Timestamp) {
+        let kept = self.still_kept(cx, survey);
+        self.pacer.look(&self.options, cx.store, (cx.tuples.live_bytes(), kept), now);
     }
 
     /// Whether few tombstones are worth a sweep.

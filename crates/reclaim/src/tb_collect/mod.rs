@@ -181,7 +181,7 @@ impl Reclaimer for TbCollect {
                 (_, true) if is_freeing => Debt::Space,
                 _ => Debt::Payable,
             }
-        } else if is_over && survey.is_held() {
+        } else if is_over && survey.is_held() || survey.kept.bytes > 0 {
             Debt::Held
         } else {
             Debt::Nothing

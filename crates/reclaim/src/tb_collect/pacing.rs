@@ -237,8 +237,9 @@ impl Pacer {
         }
     }
 
-    /// Takes a look at the store.
-    pub fn look(&self, options: &GcOptions, store: &Store, live_bytes: u64, now: Timestamp) {
+    /// Takes a look at the store. So much of it is alive, and so much dead and kept for those who have
+    /// been running for long.
+    pub fn look(&self, options: &GcOptions, store: &Store, (live_bytes, kept): (u64, u64), now: Timestamp) {
         let used = store.used_bytes();
         let (room, limit) = store.room();
         let room_share = room as f64 / limit.max(1) as f64;
@@ -261,7 +262,7 @@ impl Pacer {
         self.capacity_bytes.store((used as f64 * share) as u64, Ordering::Relaxed);
         let (blocks, chunks) = match options.pacing {
             Pacing::Fixed => (0, 0),
-            Pacing::Adaptive => self.beyond_target(options.space_target, store, live_bytes, now),
+            Pacing::Adaptive => self.beyond_target(options.space_target, store, (live_bytes, kept), now),
         };
         let blocks = if is_short { blocks.max(used / SHORT_SHARE) } else { blocks };
         self.excess.store(blocks, Ordering::Relaxed);
@@ -269,7 +270,13 @@ impl Pacer {
     }
 
     /// What is taken beyond the target, in blocks and in chunks.
-    fn beyond_target(&self, target: f64, store: &Store, live_bytes: u64, now: Timestamp) -> (u64, u64) {
+    fn beyond_target(
+        &self,
+        target: f64,
+        store: &Store,
+        (live_bytes, kept): (u64, u64),
+        now: Timestamp,
+    ) -> (u64, u64) {
         let allowed = (live_bytes as f64 * target) as u64;
         let (taken, ready) = store.taken_bytes();
         let rate = self.update_rate(now);
@@ -282,13 +289,15 @@ impl Pacer {
         let working = (SLACK_AT_REST + ready + CHUNK_BYTES + live_bytes / SLACK_SHARE).min(SLACK);
         // At rest it costs little to leave room for the index image, too.
         let beside = store.image_bytes().min(allowed.saturating_sub(live_bytes) / 2);
-        let at_rest = allowed - beside + slack_at_rest(ready);
+        // What is kept comes on top of the promise: others are not emptied in its place.
+        let at_rest = allowed - beside + slack_at_rest(ready) + kept;
         let used = store.used_bytes();
         let is_at_rest = self.is_at_rest(taken.saturating_sub(at_rest), working, rate);
         // A chunk is carved whole.
-        let (allowed, carved) = if is_at_rest { (at_rest, 0) } else { (allowed + working, CHUNK_BYTES) };
+        let (allowed, carved) =
+            if is_at_rest { (at_rest, 0) } else { (allowed + working + kept, CHUNK_BYTES) };
         self.is_beyond.store(used.max(taken) > allowed, Ordering::Relaxed);
-        let dead = allowed.saturating_sub(ready + live_bytes);
+        let dead = allowed.saturating_sub(ready + live_bytes + kept);
         let blocks = used + ready + carved;
         // At least half of what the target leaves to the dead stays to them,
         // however fast updates come.

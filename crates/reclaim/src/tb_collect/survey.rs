@@ -43,6 +43,17 @@ pub(super) struct Survey {
     pub vain: Vain,
     /// Whether it left out blocks that running transactions see into.
     pub is_held: bool,
+    pub kept: Kept,
+}
+
+/// What is dead in blocks that cannot be left, and for whom.
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    pub bytes: u64,
+    /// Where those transactions read that have been running for long.
+    pub readers: Vec<Timestamp>,
+    /// The numbers of the holds for other processes.
+    pub processes: Vec<u64>,
 }
 
 /// How often chunks have been emptied since it last brought anything: what is

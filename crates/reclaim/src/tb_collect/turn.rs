@@ -3,7 +3,7 @@
 
 use pantile_base::Timestamp;
 use pantile_cc::{RunningSet, Sight};
-use pantile_store::{BlockInfo, BlockState, StoreError};
+use pantile_store::{BlockInfo, BlockRef, BlockState, StoreError};
 
 use super::TbCollect;
 use super::queues::{Emptying, Queues};
@@ -140,7 +140,7 @@ impl TbCollect {
             let Some(info) = cx.store.block_info(block) else { continue };
             // Survivors must not be needed as evidence (T1), and a long reader
             // of survivors must not keep the block beside its copies.
-            if info.last_append <= durable && self.can_be_left(running, &info) {
+            if info.last_append <= durable && self.can_be_left(cx, running, (block, &info)) {
                 queues.frozen.push_back(Emptying::new(block, now));
             } else {
                 queues.of(sight).push(block, info.bytes);
@@ -148,16 +148,22 @@ impl TbCollect {
         }
     }
 
-    /// Whether the block can go soon after its survivors have left: no
-    /// transaction that may be looking at one of them has been running for
+    /// Whether the block can go soon after its survivors have left: no transaction that may be
+    /// looking at one of them, and no other process that may read the block, has been running for
     /// long.
-    pub(super) fn can_be_left(&self, running: &RunningSet, info: &BlockInfo) -> bool {
+    pub(super) fn can_be_left(
+        &self,
+        cx: &Context<'_>,
+        running: &RunningSet,
+        (block, info): (BlockRef, &BlockInfo),
+    ) -> bool {
         let recent = self.recent(running);
-        info.obsolete == info.slots || info.min_ts >= recent || !running.may_see(info.min_ts, recent)
+        let is_seen = || info.min_ts < recent && running.may_see(info.min_ts, recent);
+        info.obsolete == info.slots || !is_seen() && !cx.store.holds().cover_since(block, recent)
     }
 
-    /// A transaction that began before this has been running for long.
-    fn recent(&self, running: &RunningSet) -> Timestamp {
+    /// A transaction or a process that began before this has been running for long.
+    pub(super) fn recent(&self, running: &RunningSet) -> Timestamp {
         self.epochs.start_before(running.future(), LONG)
     }
 
