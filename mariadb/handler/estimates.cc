@@ -52,16 +52,21 @@ void ha_pantile::sample_keys()
 {
   /* Nothing of it counts as read by the statement. */
   Reading reading(nullptr);
+  if (!reading.txn)
+    return;
   for (uint k= 0; k < table->s->keys; k++)
   {
     KEY &key= table->key_info[k];
     for (uint parts= 1; parts <= key.ext_key_parts; parts++)
     {
+      /* All sessions share it, and plan by it meanwhile. */
       ulong &result= key.rec_per_key[parts - 1];
       const bool is_whole= parts == key.ext_key_parts;
-      result= 1;
-      if (!reading.txn || (is_whole && ((key.flags & HA_NOSAME) || (key.ext_key_flags & HA_EXT_NOSAME))))
+      if (is_whole && ((key.flags & HA_NOSAME) || (key.ext_key_flags & HA_EXT_NOSAME)))
+      {
+        result= 1;
         continue;
+      }
       std::vector<pantile_value> found;
       std::vector<pantile_value> at;
       pantile_row *sampled= pantile_row_new();

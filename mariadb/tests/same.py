@@ -853,6 +853,33 @@ SCENARIOS = {
         a COMMIT
         b SELECT * FROM inv ORDER BY id
         b SELECT * FROM counter""",
+    "what an INSERT reads is the newest": """
+        a CREATE TABLE counter (id INT PRIMARY KEY, n INT) ENGINE={e}
+        a INSERT INTO counter VALUES (1,5)
+        a CREATE TABLE inv (id INT PRIMARY KEY, no INT) ENGINE={e}
+        a BEGIN
+        a UPDATE counter SET n = 6 WHERE id = 1
+        b& INSERT INTO inv VALUES (1, (SELECT n FROM counter WHERE id = 1))
+        a COMMIT
+        b SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED
+        a BEGIN
+        a UPDATE counter SET n = 7 WHERE id = 1
+        b& REPLACE INTO inv SET id = 2, no = (SELECT n FROM counter WHERE id = 1)
+        a COMMIT
+        b BEGIN
+        b INSERT INTO inv VALUES (3, (SELECT n FROM counter WHERE id = 1))
+        a& UPDATE counter SET n = 8 WHERE id = 1
+        b UPDATE counter SET n = 9 WHERE id = 1
+        b COMMIT
+        a SELECT * FROM counter
+        b SELECT * FROM inv ORDER BY id""",
+    "ANALYZE beside a long query": """
+        a CREATE TABLE t (id INT PRIMARY KEY, n INT) ENGINE={e}
+        a INSERT INTO t VALUES (1,1), (2,2)
+        a& SELECT SLEEP(4) FROM t LIMIT 1
+        b ANALYZE TABLE t
+        b SELECT * FROM t WHERE id = 1
+        b UPDATE t SET n = 3 WHERE id = 1""",
     "a serializable writer holds up no consistent read": """
         a CREATE TABLE t (id INT PRIMARY KEY, n INT) ENGINE={e}
         a INSERT INTO t VALUES (1,0), (2,0)

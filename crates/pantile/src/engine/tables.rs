@@ -322,8 +322,11 @@ impl Tables {
         table: &Arc<TableInner>,
         now: impl FnOnce() -> Timestamp,
     ) -> Vec<Arc<TableInner>> {
-        self.by_name.write().remove(&table.name());
-        self.retire(table, now)
+        // Who finds no table of its name begins after it has been dropped.
+        let mut names = self.by_name.write();
+        let gone = self.retire(table, now);
+        names.remove(&table.name());
+        gone
     }
 
     /// Puts a new table in the place of another, which is dropped; nobody finds

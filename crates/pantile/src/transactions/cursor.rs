@@ -59,6 +59,9 @@ pub struct Cursor {
     row: Option<TupleId>,
     /// The one before.
     row_before: Option<TupleId>,
+    /// Whether it has come to an entry and could not look at it: reading failed, or the program's own code panicked,
+    /// for which it waited ([`Transaction::interrupt_when`]).
+    is_unsettled: bool,
     /// Of an index that may be written to.
     moved: Option<Moved>,
 }
@@ -92,6 +95,7 @@ impl Transaction {
             of: self.statement_id(),
             row: None,
             row_before: None,
+            is_unsettled: false,
             moved,
         })
     }
@@ -114,6 +118,7 @@ impl Cursor {
     /// another statement ([`Transaction::end_statement`]).
     pub fn next<'c>(&'c mut self, txn: &'c Transaction) -> Result<Option<Row<'c>>> {
         self.check(txn)?;
+        self.settle();
         self.note_moved();
         let (table, index) = (&*self.table.inner, self.index.as_deref());
         self.steps.take_more();
@@ -121,9 +126,10 @@ impl Cursor {
             if self.moved.as_ref().is_some_and(|moved| moved.is_met_again(tuple)) {
                 continue;
             }
-            // A row that cannot be read now is the next one again.
-            let visited = self.steps.visit(txn, table, index, tuple);
-            if let Some(row) = visited.inspect_err(|_| self.steps.step_back())?
+            self.is_unsettled = true;
+            let visited = self.steps.visit(txn, table, index, tuple)?;
+            self.is_unsettled = false;
+            if let Some(row) = visited
                 && !self.steps.skip_row()
             {
                 self.steps.count_row_and_keep();
@@ -153,14 +159,13 @@ impl Cursor {
     ) -> Result<Option<Row<'c>>> {
         self.check(txn)?;
         txn.check_lock(&self.table.inner)?;
+        self.settle();
         self.note_moved();
         self.steps.take_more();
-        let policy = txn.policy;
-        if skip_locked {
-            txn.policy = ConflictPolicy::Abort;
-        }
-        let found = self.find_and_hold(txn, skip_locked);
-        txn.policy = policy;
+        let found = match skip_locked {
+            true => self.find_and_hold(Unwaiting::of(txn).txn, true),
+            false => self.find_and_hold(txn, false),
+        };
         let Some((tuple, held)) = found? else { return Ok(None) };
         self.row_before = self.row.replace(tuple);
         if let Some(moved) = &mut self.moved {
@@ -174,7 +179,10 @@ impl Cursor {
         while let Some(tuple) = self.advance(txn, follows) {
             let skips = self.steps.skips();
             let is_met_again = self.moved.as_ref().is_some_and(|moved| moved.is_met_again(tuple));
-            match if is_met_again { Ok(None) } else { self.hold(txn, tuple) } {
+            self.is_unsettled = true;
+            let held = if is_met_again { Ok(None) } else { self.hold(txn, tuple) };
+            self.is_unsettled = false;
+            match held {
                 Ok(None) if follows && !skips && !is_met_again && self.has_changed(txn, tuple) => {
                     // Of one that is dropped, those who change rows now know nothing.
                     check_index(&self.table.inner, self.index.as_deref())?;
@@ -189,7 +197,7 @@ impl Cursor {
                     return Ok(Some((tuple, held)));
                 }
                 Err(error) => {
-                    self.steps.step_back();
+                    self.is_unsettled = true;
                     return Err(error);
                 }
             }
@@ -202,6 +210,13 @@ impl Cursor {
             }
         }
         Ok(None)
+    }
+
+    /// An entry that it could not look at is the next one again.
+    fn settle(&mut self) {
+        if std::mem::take(&mut self.is_unsettled) {
+            self.steps.step_back();
+        }
     }
 
     fn advance(&mut self, txn: &Transaction, follows: bool) -> Option<TupleId> {
@@ -282,6 +297,7 @@ impl Cursor {
         let goes_on = self.check(txn).is_ok() && self.steps.is_reverse() == reverse;
         self.steps.restart(txn, &self.table.inner, self.index.as_deref(), reverse)?;
         self.near = self.steps.near();
+        self.is_unsettled = false;
         if !goes_on {
             self.moved = txn.tell_moves(&self.table.inner, self.index.as_ref());
         }
@@ -315,6 +331,26 @@ impl Cursor {
         // Transactions of two databases may have one id.
         let is_own = txn.statement_id() == self.of && txn.core.tables.is_of_this(&self.table.inner);
         if is_own { Ok(()) } else { Err(Error::UnknownCursor) }
+    }
+}
+
+/// A transaction that waits for no lock, and has its own policy again after that, also where the program's own code
+/// panics.
+struct Unwaiting<'t> {
+    txn: &'t mut Transaction,
+    policy: ConflictPolicy,
+}
+
+impl<'t> Unwaiting<'t> {
+    fn of(txn: &'t mut Transaction) -> Self {
+        let policy = std::mem::replace(&mut txn.policy, ConflictPolicy::Abort);
+        Self { txn, policy }
+    }
+}
+
+impl Drop for Unwaiting<'_> {
+    fn drop(&mut self) {
+        self.txn.policy = self.policy;
     }
 }
 

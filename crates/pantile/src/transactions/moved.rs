@@ -10,8 +10,8 @@ use pantile_base::{TableId, TupleId};
 
 use crate::engine::stale::StaleEntry;
 
-/// Entries that rows have had in an index, in the order in which they were moved away.
-type Moves = Mutex<Vec<StaleEntry>>;
+/// The entries that rows had in an index before they were moved away, and moved on.
+type Moves = Mutex<HashMap<TupleId, StaleEntry, FixedState>>;
 
 /// The cursors of a transaction that learn of its moves.
 #[derive(Default)]
@@ -43,7 +43,7 @@ impl Told {
             if (*table, *index) == (entry.table, entry.index)
                 && let Some(moves) = moves.upgrade()
             {
-                moves.lock().push(entry.clone());
+                moves.lock().entry(entry.tuple).or_insert_with(|| entry.clone());
             }
         }
     }
@@ -61,8 +61,8 @@ impl Moved {
     /// Looks at the moves since the last call. `had_come` says whether the cursor has come to the row of an entry; it
     /// has stood at one place meanwhile. What counts is the first move since the cursor came to the row last.
     pub fn look(&mut self, had_come: impl Fn(&StaleEntry) -> bool) {
-        for entry in self.moves.lock().drain(..) {
-            self.rows.entry(entry.tuple).or_insert_with(|| had_come(&entry));
+        for (tuple, entry) in self.moves.lock().drain() {
+            self.rows.entry(tuple).or_insert_with(|| had_come(&entry));
         }
     }
 

@@ -180,6 +180,8 @@ impl Transaction {
     pub(crate) fn prepare_nothing(&mut self) -> Result<()> {
         self.check_ended()?;
         self.core.check_open()?;
+        // What it has read stays: who hears that it is prepared goes on elsewhere by it.
+        self.last_met().map_or(Ok(()), |point| self.await_point(point))?;
         self.begin_prepared(0);
         self.end_preparing()
     }

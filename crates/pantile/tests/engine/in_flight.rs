@@ -65,6 +65,21 @@ fn after_cut(medium: &CutMedium, keep: Keep, choice: u64) -> Vec<(u64, u64)> {
     rows.map(|row| row.and_then(|row| Ok((row.get(0)?, row.get(1)?))).expect("a row")).collect()
 }
 
+/// Others go on elsewhere by what it has read, and it leaves no record that says on what it depends.
+#[test]
+fn what_a_transaction_has_read_that_is_prepared_and_changes_nothing_is_durable() {
+    let (medium, db, table) = fresh();
+    let flight = publish(&db, &table, 1, 10);
+    let mut txn = db.begin().expect("begin");
+    assert_eq!(n(&txn, &table, 1), Some(10));
+    txn.get_for_update(&table, &[1u64.into()]).expect("a lock");
+    assert_eq!(after_cut(&medium, Keep::Nothing, 0), []);
+    let prepared = db.prepare(txn, b"elsewhere").expect("prepare");
+    assert_eq!(after_cut(&medium, Keep::Nothing, 0), [(1, 10)]);
+    assert!(flight.is_over());
+    prepared.rollback().expect("rollback");
+}
+
 #[test]
 fn what_a_reader_is_told_is_durable() {
     let (medium, db, table) = fresh();
