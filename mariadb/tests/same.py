@@ -869,7 +869,6 @@ SCENARIOS = {
         b BEGIN
         b INSERT INTO inv VALUES (3, (SELECT n FROM counter WHERE id = 1))
         a& UPDATE counter SET n = 8 WHERE id = 1
-        b UPDATE counter SET n = 9 WHERE id = 1
         b COMMIT
         a SELECT * FROM counter
         b SELECT * FROM inv ORDER BY id""",

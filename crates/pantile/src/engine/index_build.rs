@@ -1,5 +1,6 @@
 //! Filling an index of a table that is in use.
 
+use std::iter::once;
 use std::ops::{Bound, ControlFlow};
 
 use pantile_base::control::{Control, is_removed};
@@ -71,9 +72,14 @@ impl Core {
         tuple: TupleId,
         newest: Address,
     ) -> Option<Result<()>> {
-        let running = self.registry.running_set()?;
+        // Of most rows there is one version, which is needed whatever transactions run.
+        let has_older = !newest.is_none() && self.store.links(newest, Timestamp::ZERO).next().is_some();
+        let needed = match has_older {
+            true => self.needed_versions(newest, &self.registry.running_set()?),
+            false => once(newest).filter(|newest| !newest.is_none()).collect(),
+        };
         let mut entered = SmallVec::<[(Address, Key); 1]>::new();
-        for address in self.needed_versions(newest, &running) {
+        for address in needed {
             if let Err(damaged) = self.store.verify_mapped(address) {
                 return Some(Err(self.store_error(damaged)));
             }

@@ -151,6 +151,8 @@ pub struct Transaction {
     pub(super) rows_in_use: RowsInUse,
     /// It has the exclusive stage.
     on_stage: bool,
+    /// It has asked for it before.
+    has_asked: bool,
     /// Others see what it has written, so that it cannot be undone.
     pub(super) is_visible: bool,
     /// Its commit cannot fail any more but for the medium (I-32).
@@ -261,6 +263,7 @@ impl Transaction {
             tables_of_pieces: TablesOfPieces::default(),
             rows_in_use,
             on_stage: false,
+            has_asked: false,
             is_visible: false,
             prepared: None,
             core,
@@ -359,7 +362,9 @@ impl Transaction {
     #[inline]
     pub(super) fn claim_stage(&mut self) {
         if self.accessed() >= self.core.options.exclusive.accessed && !self.on_stage {
-            self.on_stage = self.core.stage.take(Play::Whole, TURN);
+            // With its locks it waits once only: who is on stage may want one of them.
+            let limit = if std::mem::replace(&mut self.has_asked, true) { Duration::ZERO } else { TURN };
+            self.on_stage = self.core.stage.take(Play::Whole, limit);
         }
     }
 

@@ -671,7 +671,7 @@ impl fmt::Display for Error {
                 let user = User(*process);
                 write!(
                     f,
-                    "the database in {} is open {user}, which does not answer those who would read it; it must run on this machine and in this network namespace, with a worker, and with a collector that frees whole blocks",
+                    "the database in {} is open {user}, which does not answer those who would read it; try again if it is still being opened; if its medium has failed, read the rows in that process; otherwise it must run on this machine and in this network namespace, with a worker, and with a collector that frees whole blocks",
                     path.display()
                 )
             }

@@ -520,8 +520,10 @@ impl Options {
         self
     }
 
-    /// Makes the medium take at least this many bytes when the database is opened, so that commits
-    /// do not wait for the system to allocate them. The most is [`Options::max_bytes`].
+    /// Makes the medium take at least this many bytes when the database is opened, so that a load that follows does not
+    /// wait for the system to allocate them. The most is [`Options::max_bytes`].
+    ///
+    /// It keeps nothing free for later: what has not been used goes back to the system when writes pause.
     #[must_use]
     pub fn preallocate(mut self, bytes: u64) -> Self {
         self.preallocate = bytes;
