@@ -116,6 +116,10 @@ pub(crate) struct SlotState {
     pub(crate) waits_for: AtomicU64,
     /// `pending` of that transaction when the wait began.
     pub(crate) awaited_bound: AtomicU64,
+    /// `wakes` of that transaction before this one last found itself blocked.
+    pub(crate) awaited_wakes: AtomicU64,
+    /// How often transactions in this slot have called [`Registry::wake`].
+    pub(crate) wakes: AtomicU64,
     pub(crate) waiters: AtomicU32,
     pub(crate) door: Mutex<()>,
     pub(crate) changed: Condvar,
@@ -219,6 +223,8 @@ impl Registry {
                 appending: AtomicU32::new(IDLE),
                 waits_for: AtomicU64::new(NOBODY),
                 awaited_bound: AtomicU64::new(0),
+                awaited_wakes: AtomicU64::new(0),
+                wakes: AtomicU64::new(0),
                 waiters: AtomicU32::new(0),
                 door: Mutex::new(()),
                 changed: Condvar::new(),
@@ -577,8 +583,9 @@ impl Registry {
         state.pending.store(u64::MAX, Ordering::Release);
         state.appending.store(IDLE, Ordering::Release);
         state.active.store(FREE, Ordering::Release);
-        self.wake(slot);
-        // After the fence of `wake`.
+        // Those that wait see that it has ended. `wakes` may belong to the next transaction by now.
+        self.wake_waiters(slot);
+        // After the fence of `wake_waiters`.
         let wanting = if slot.index() < WRITER_SLOTS { &self.wanting } else { &self.wanting_any };
         if wanting.load(Ordering::Relaxed) > 0 {
             let _room = self.room.lock();
@@ -587,9 +594,16 @@ impl Registry {
         }
     }
 
-    /// Wakes the transactions that wait for a lock of this one, after it
-    /// released locks.
+    /// Wakes the transactions that wait for this one, after it has released locks or changed its
+    /// bound, and before it waits itself. Only the slot's own transaction may call this.
     pub fn wake(&self, slot: Slot) {
+        let wakes = &self.slots[slot.index()].wakes;
+        // After the release of the locks: one that reads the new count finds them free.
+        wakes.store(wakes.load(Ordering::Relaxed) + 1, Ordering::Release);
+        self.wake_waiters(slot);
+    }
+
+    fn wake_waiters(&self, slot: Slot) {
         let state = &self.slots[slot.index()];
         fence(Ordering::SeqCst);
         if state.waiters.load(Ordering::Relaxed) > 0 {
@@ -612,7 +626,7 @@ impl Registry {
             state.active.store(self.now().get(), Ordering::SeqCst);
         }
         if waits_for != NOBODY && !is_removed(Control::EndedWake) {
-            self.wake(Slot::from_index(waits_for as usize % TRANSACTION_SLOTS));
+            self.wake_waiters(Slot::from_index(waits_for as usize % TRANSACTION_SLOTS));
         }
     }
 

@@ -378,6 +378,73 @@ fn a_wait_for_a_bound_that_has_moved_closes_no_circle() {
     });
 }
 
+/// The same, if the other has released the lock and goes on.
+#[test]
+fn a_wait_for_a_lock_that_is_free_closes_no_circle() {
+    let registry = registry(ClockSource::SharedCounter);
+    let [a, b] = [0, 1].map(|_| registry.begin(Begin::LateWriter).expect("a slot").0);
+    let [bound_a, bound_b] = [a, b].map(|slot| registry.pending(slot));
+    let (looks, is_noticed) = (AtomicU32::new(0), AtomicBool::new(false));
+    thread::scope(|scope| {
+        let noticed = SaysDone(&is_noticed);
+        let waiter = scope.spawn(|| {
+            let slow = || {
+                // As above.
+                let is_behind = looks.fetch_add(1, Ordering::SeqCst) > 64;
+                if is_behind {
+                    await_that("the other wait is over", || is_noticed.load(Ordering::SeqCst));
+                }
+                is_behind
+            };
+            registry.wait(b, a, bound_a, Duration::MAX, slow)
+        });
+        await_that("b waits", || looks.load(Ordering::SeqCst) > 65);
+        registry.wake(a);
+        let soon = Duration::from_millis(20);
+        assert_eq!(registry.wait(a, b, bound_b, soon, || false), Some(false));
+        drop(noticed);
+        assert_eq!(waiter.join().expect("no panic"), Some(true));
+    });
+}
+
+/// If the other has released another lock, the waiter is still in the circle once it has noticed.
+#[test]
+fn a_wait_that_goes_on_closes_a_circle() {
+    let registry = registry(ClockSource::SharedCounter);
+    let [a, b] = [0, 1].map(|_| registry.begin(Begin::LateWriter).expect("a slot").0);
+    let [bound_a, bound_b] = [a, b].map(|slot| registry.pending(slot));
+    let [looks_a, looks_b] = [0; 2].map(AtomicU32::new);
+    let (a_waits, b_is_over) = (AtomicBool::new(false), AtomicBool::new(false));
+    // Far longer than it takes. It ends a wait only if the circle is missed.
+    let long = Duration::from_secs(60);
+    thread::scope(|scope| {
+        let announced = SaysDone(&a_waits);
+        let waiter = scope.spawn(|| {
+            let slow = || {
+                if looks_b.fetch_add(1, Ordering::SeqCst) == 65 {
+                    await_that("a waits", || a_waits.load(Ordering::SeqCst));
+                }
+                false
+            };
+            let outcome = registry.wait(b, a, bound_a, long, slow);
+            b_is_over.store(true, Ordering::SeqCst);
+            registry.release(b);
+            outcome
+        });
+        await_that("b waits", || looks_b.load(Ordering::SeqCst) > 65);
+        registry.wake(a);
+        let mut announced = Some(announced);
+        let over = || {
+            if looks_a.fetch_add(1, Ordering::SeqCst) == 65 {
+                announced.take();
+            }
+            b_is_over.load(Ordering::SeqCst)
+        };
+        assert_eq!(registry.wait(a, b, bound_b, long, over), Some(true));
+        assert_eq!(waiter.join().expect("no panic"), None, "b is refused");
+    });
+}
+
 /// Of the transactions of a circle, exactly one is refused, however close
 /// together they begin to wait. Then it ends, and the others go on.
 #[test]

@@ -1,5 +1,6 @@
 //! Transactions begin and end while others ask which transactions run.
 
+use std::cell::Cell;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -10,6 +11,9 @@ use pantile_base::sync::model::explore;
 use pantile_base::sync::{hint, plain_access, thread};
 use pantile_cc::{Begin, Clock, ClockSource, Registry, RunningSet};
 use pantile_interleavings::Model;
+
+/// As often a transaction looks before it announces that it waits. It lets the other threads run meanwhile.
+const LOOKS: u64 = 64;
 
 pub const MODELS: &[Model] = &[
     Model { name: "begin_against_watermark", rounds: 4_000, scale: 8, run: begin_against_watermark },
@@ -47,6 +51,12 @@ pub const MODELS: &[Model] = &[
     },
     Model { name: "readers_against_records", rounds: 4_000, scale: 8, run: readers_against_records },
     Model { name: "circles_have_one_victim", rounds: 2_000, scale: 8, run: circles_have_one_victim },
+    Model {
+        name: "released_locks_close_no_circle",
+        rounds: 10_000,
+        scale: 8,
+        run: released_locks_close_no_circle,
+    },
     Model { name: "ended_waiters_are_woken", rounds: 2_000, scale: 8, run: ended_waiters_are_woken },
     Model { name: "newer_tables_against_drops", rounds: 4_000, scale: 8, run: newer_tables_against_drops },
     Model { name: "slots_are_waited_for", rounds: 500, scale: 8, run: slots_are_waited_for },
@@ -469,7 +479,7 @@ fn readers_against_records() {
 }
 
 /// Of three transactions that wait for each other in a circle, exactly one is
-/// refused. It ends, and then the others do.
+/// refused, although each wakes the one that waits for it in vain. It ends, and then the others do.
 fn circles_have_one_victim() {
     let registry = registry();
     let slots = [0; 3].map(|_| registry.begin(Begin::ByStatement).expect("a slot").0);
@@ -481,7 +491,14 @@ fn circles_have_one_victim() {
             let (registry, ended, refused) = (Arc::clone(&registry), Arc::clone(&ended), refused.clone());
             thread::spawn(move || {
                 let other = (n + 1) % 3;
-                let over = || ended[other].load(Ordering::SeqCst);
+                let looks = Cell::new(0);
+                let over = || {
+                    // It releases something else. The one that waits for it may have announced that by now.
+                    if looks.replace(looks.get() + 1) == LOOKS - 1 {
+                        registry.wake(slots[n]);
+                    }
+                    ended[other].load(Ordering::SeqCst)
+                };
                 if registry.wait(slots[n], slots[other], bounds[other], Duration::MAX, over).is_none() {
                     refused.add(n);
                 }
@@ -494,13 +511,42 @@ fn circles_have_one_victim() {
     assert_eq!(refused.take().len(), 1);
 }
 
+/// A transaction waits for another, which unlocks what it waits for and goes on, and then waits for it.
+fn released_locks_close_no_circle() {
+    let registry = registry();
+    let [waiter, holder] = [(); 2].map(|()| registry.begin(Begin::ByStatement).expect("a slot").0);
+    let bounds = [waiter, holder].map(|slot| registry.pending(slot));
+    let [is_free, has_ended] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
+    explore(|| {
+        let waiting = {
+            let (registry, is_free, has_ended) =
+                (Arc::clone(&registry), Arc::clone(&is_free), Arc::clone(&has_ended));
+            thread::spawn(move || {
+                let over = || is_free.load(Ordering::SeqCst);
+                assert_eq!(registry.wait(waiter, holder, bounds[1], Duration::MAX, over), Some(true));
+                has_ended.store(true, Ordering::SeqCst);
+                registry.release(waiter);
+            })
+        };
+        let looks = Cell::new(0);
+        let over = || {
+            // Not before it looks: the looks would give the waiter the time to notice.
+            if looks.replace(looks.get() + 1) == LOOKS - 1 {
+                is_free.store(true, Ordering::SeqCst);
+                registry.wake(holder);
+            }
+            has_ended.load(Ordering::SeqCst)
+        };
+        assert_eq!(registry.wait(holder, waiter, bounds[0], Duration::MAX, over), Some(true));
+        waiting.join().expect("no panic");
+    });
+    registry.release(holder);
+}
+
 /// I-28: a transaction that is asked to end, while it waits for another or just
 /// before, waits no longer; and one that waits for the same other one goes on
 /// waiting until that has ended.
 fn ended_waiters_are_woken() {
-    /// As often it looks before it announces that it waits. It lets the other threads
-    /// run meanwhile, so that without this nearly every round would ask it by then.
-    const LOOKS: u64 = 64;
     let registry = registry();
     let [holder, ended, patient] = [(); 3].map(|()| registry.begin(Begin::ByStatement).expect("a slot").0);
     let bound = registry.pending(holder);
@@ -527,6 +573,7 @@ fn ended_waiters_are_woken() {
                 registry.release(patient);
             })
         };
+        // Without this nearly every round would ask it before it announces that it waits.
         while looks.load(Ordering::Relaxed) < LOOKS {
             hint::spin_loop();
         }
