@@ -322,7 +322,7 @@ impl Tables {
         table: &Arc<TableInner>,
         now: impl FnOnce() -> Timestamp,
     ) -> Vec<Arc<TableInner>> {
-        // Who finds no table of its name begins after it has been dropped.
+        // A transaction that finds no table of its name begins after it has been dropped.
         let mut names = self.by_name.write();
         let gone = self.retire(table, now);
         names.remove(&table.name());

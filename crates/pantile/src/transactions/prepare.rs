@@ -180,7 +180,7 @@ impl Transaction {
     pub(crate) fn prepare_nothing(&mut self) -> Result<()> {
         self.check_ended()?;
         self.core.check_open()?;
-        // What it has read stays: who hears that it is prepared goes on elsewhere by it.
+        // What it has read stays: others go on by it once they hear that it is prepared.
         self.last_met().map_or(Ok(()), |point| self.await_point(point))?;
         self.begin_prepared(0);
         self.end_preparing()
