@@ -268,7 +268,6 @@ static bool locks_what_it_reads(THD *thd, const Session *session)
   case SQLCOM_UPDATE:
     return isolation > ISO_READ_COMMITTED;
   case SQLCOM_UPDATE_MULTI: case SQLCOM_DELETE: case SQLCOM_DELETE_MULTI:
-  case SQLCOM_INSERT: case SQLCOM_REPLACE: case SQLCOM_LOAD:
     return true;
   case SQLCOM_SELECT: case SQLCOM_INSERT_SELECT: case SQLCOM_REPLACE_SELECT: case SQLCOM_CREATE_TABLE:
     return false;

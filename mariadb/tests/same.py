@@ -853,25 +853,6 @@ SCENARIOS = {
         a COMMIT
         b SELECT * FROM inv ORDER BY id
         b SELECT * FROM counter""",
-    "what an INSERT reads is the newest": """
-        a CREATE TABLE counter (id INT PRIMARY KEY, n INT) ENGINE={e}
-        a INSERT INTO counter VALUES (1,5)
-        a CREATE TABLE inv (id INT PRIMARY KEY, no INT) ENGINE={e}
-        a BEGIN
-        a UPDATE counter SET n = 6 WHERE id = 1
-        b& INSERT INTO inv VALUES (1, (SELECT n FROM counter WHERE id = 1))
-        a COMMIT
-        b SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED
-        a BEGIN
-        a UPDATE counter SET n = 7 WHERE id = 1
-        b& REPLACE INTO inv SET id = 2, no = (SELECT n FROM counter WHERE id = 1)
-        a COMMIT
-        b BEGIN
-        b INSERT INTO inv VALUES (3, (SELECT n FROM counter WHERE id = 1))
-        a& UPDATE counter SET n = 8 WHERE id = 1
-        b COMMIT
-        a SELECT * FROM counter
-        b SELECT * FROM inv ORDER BY id""",
     "ANALYZE beside a long query": """
         a CREATE TABLE t (id INT PRIMARY KEY, n INT) ENGINE={e}
         a INSERT INTO t VALUES (1,1), (2,2)

@@ -113,9 +113,14 @@ fn the_note_of_a_failed_sync_lies_beside_the_file_to_which_a_link_leads() {
             let names = fs::read_dir(of).expect("names").map(|entry| entry.expect("a name").file_name());
             names.filter(|name| name.to_string_lossy().ends_with("unsynced")).count()
         };
-        assert_eq!((notes(place.path()), notes(other.path())), (1, 0));
-        drop(FileMedium::open(other.path(), with(Durability::Sync)).expect("open"));
+        assert_eq!((notes(place.path()), notes(other.path())), (1, 1));
+        // Another link leads to it.
+        let third = tempfile::tempdir().expect("directory");
+        std::os::unix::fs::symlink(&data, third.path().join(DATA_FILE)).expect("a link");
+        drop(FileMedium::open(third.path(), with(Durability::Sync)).expect("open"));
         assert_eq!(notes(place.path()), 0);
+        drop(FileMedium::open(other.path(), with(Durability::Sync)).expect("open"));
+        assert_eq!(notes(other.path()), 0);
     }
 }
 

@@ -45,8 +45,9 @@ pub(crate) struct Place {
     /// The data file's name, without links to its directory. It does not
     /// depend on the current directory.
     name: PathBuf,
-    /// Where a failed sync is noted: whatever link leads to the data file, its next opening finds the note.
-    note: PathBuf,
+    /// Where a failed sync is noted: beside the data file, where it is found by any link to that, and beside the link by
+    /// which it was opened, if that is elsewhere.
+    notes: [PathBuf; 2],
     process: u32,
     /// The directory that the name begins at; another one after `chroot`.
     root: Option<Identity>,
@@ -63,7 +64,7 @@ impl Place {
     pub(crate) fn of(data: &Arc<DataFile>, name: PathBuf) -> io::Result<Self> {
         Ok(Self {
             data: Arc::clone(data),
-            note: belonging(&fs::canonicalize(&name)?, UNSYNCED),
+            notes: [belonging(&fs::canonicalize(&name)?, UNSYNCED), name.with_file_name(UNSYNCED)],
             name,
             process: process::id(),
             root: root(),
@@ -92,7 +93,9 @@ impl Place {
     /// has just failed, and a directory that has been renamed gets none.
     pub(crate) fn note_failed_sync(&self) {
         if self.problem().is_none() {
-            let _ = File::create(&self.note);
+            for note in &self.notes {
+                let _ = File::create(note);
+            }
         }
     }
 
@@ -101,10 +104,12 @@ impl Place {
     /// # Errors
     /// Those of the system. The note stays then.
     pub(crate) fn catch_up(&self, len: u64) -> io::Result<()> {
-        if self.note.exists() {
+        if self.notes.iter().any(|note| note.exists()) {
             self.data.write_again(len)?;
-            // If it stays, the next opening does so again.
-            let _ = fs::remove_file(&self.note);
+            // If one stays, the next opening does so again.
+            for note in &self.notes {
+                let _ = fs::remove_file(note);
+            }
         }
         Ok(())
     }

@@ -68,6 +68,15 @@ pub struct Holds(RwLock<Held>);
 pub(crate) struct Held {
     holds: Vec<Hold>,
     last: u64,
+    /// Blocks that were opened by then have been held for a process that has ended, and for others since.
+    passed_on: Timestamp,
+}
+
+impl Held {
+    /// Whether a block is held for a process that began before this time.
+    fn covers_since(&self, block: BlockRef, before: Timestamp) -> bool {
+        self.holds.iter().any(|hold| hold.opened_by < before && hold.covers(block))
+    }
 }
 
 impl Held {
@@ -151,12 +160,27 @@ impl Holds {
 
     /// Ends a hold.
     pub fn end(&self, number: u64) {
-        self.0.write().holds.retain(|hold| hold.number != number);
+        let held = &mut *self.0.write();
+        // Others have been there for longer than one that is not the first, and had its blocks already.
+        let was_first =
+            held.holds.first().filter(|first| first.number == number && first.opened_by < Timestamp::MAX);
+        held.passed_on = held.passed_on.max(was_first.map_or(Timestamp::ZERO, |first| first.opened_by));
+        held.holds.retain(|hold| hold.number != number);
+        if held.holds.is_empty() {
+            held.passed_on = Timestamp::ZERO;
+        }
     }
 
     /// Whether a block is held for a process that began before this time.
     pub fn cover_since(&self, block: BlockRef, before: Timestamp) -> bool {
-        self.look().holds.iter().any(|hold| hold.opened_by < before && hold.covers(block))
+        self.look().covers_since(block, before)
+    }
+
+    /// Whether a block that is held so would take space beside the copies of what is alive in it. But it
+    /// is copied once if one process after the other holds it: the next does not look into a dead block.
+    pub fn keep_since(&self, block: BlockRef, before: Timestamp) -> bool {
+        let held = self.look();
+        block.opened_at > held.passed_on.get() && held.covers_since(block, before)
     }
 
     /// The numbers of the holds for processes that began before this time.

@@ -322,9 +322,10 @@ impl Tables {
         table: &Arc<TableInner>,
         now: impl FnOnce() -> Timestamp,
     ) -> Vec<Arc<TableInner>> {
+        let mut dropped = self.dropped.lock();
         // A transaction that finds no table of its name begins after it has been dropped.
         let mut names = self.by_name.write();
-        let gone = self.retire(table, now);
+        let gone = self.retire(&mut dropped, table, now);
         names.remove(&table.name());
         gone
     }
@@ -339,8 +340,10 @@ impl Tables {
         pieces: Option<Table>,
         now: impl Fn() -> Timestamp,
     ) -> (Vec<Arc<TableInner>>, Timestamp) {
+        // First, for blocks of others may just be given back under this lock, and look-ups by name do not wait for that.
+        let mut dropped = self.dropped.lock();
         let mut names = self.by_name.write();
-        let gone = self.retire(table, &now);
+        let gone = self.retire(&mut dropped, table, &now);
         let at = now();
         new.inner.set_created(at);
         new.inner.set_replacing();
@@ -362,11 +365,15 @@ impl Tables {
     }
 
     /// Takes a table and its values out of line away from their ids.
-    fn retire(&self, table: &Arc<TableInner>, now: impl FnOnce() -> Timestamp) -> Vec<Arc<TableInner>> {
+    fn retire(
+        &self,
+        dropped: &mut Vec<Dropped>,
+        table: &Arc<TableInner>,
+        now: impl FnOnce() -> Timestamp,
+    ) -> Vec<Arc<TableInner>> {
         let pieces = self.by_id(pieces::of(table.id)).filter(|_| !is_removed(Control::PiecesOfTables));
         let both = [Some(Arc::clone(table)), pieces];
         // Work of the database that begins after `at` does not find the table by its number (I-37).
-        let mut dropped = self.dropped.lock();
         for table in both.iter().flatten() {
             table.set_dropped();
             self.by_id.write().remove(&table.id);

@@ -304,6 +304,38 @@ fn what_a_reader_reads_is_not_moved_together() {
     });
 }
 
+/// But if there is always a reader, what is alive in blocks leaves them once.
+#[test]
+fn blocks_do_not_stay_for_one_reader_after_the_other() {
+    let place = ScratchDir::new();
+    let db = Options::new().durability(Durability::None).open(place.path()).expect("open");
+    let def = TableDef::new("t")
+        .column("id", Type::U32)
+        .column("bytes", Type::FixedBytes(3000))
+        .primary_key(["id"]);
+    let t = db.create_table(def).expect("table");
+    let mut reader = Database::open_read_only(place.path()).expect("a reader");
+    for round in 0..16u32 {
+        let rows = || round * 2000..(round + 1) * 2000;
+        db.run(|txn| txn.insert_many(&t, rows().map(|id| row(id, 1))).map(drop)).expect("insert");
+        let next = Database::open_read_only(place.path()).expect("a reader");
+        // Longer than a few epochs, together.
+        thread::sleep(Duration::from_millis(300));
+        drop(std::mem::replace(&mut reader, next));
+        // One row of each block stays.
+        for id in rows().filter(|id| id % 20 > 0) {
+            db.run(|txn| txn.delete(&t, &[id.into()])).expect("delete");
+        }
+    }
+    let taken = || db.stats().medium_bytes;
+    await_that("the space follows the data", || {
+        db.run(|txn| txn.upsert(&t, &row(0, 1)).map(drop)).expect("update");
+        taken() < 70 << 20
+    });
+    drop(reader);
+    db.close().expect("close");
+}
+
 #[test]
 fn a_full_database_can_delete_beside_a_reader() {
     beside_a_reader(Options::new().max_bytes(24 << 20), 5000, |db, t| {

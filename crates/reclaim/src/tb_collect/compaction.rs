@@ -55,7 +55,7 @@ impl TbCollect {
     /// Examines blocks if space is to be won, and chooses some when all have
     /// been examined.
     pub(super) fn survey(&self, cx: &Context<'_>, survey: &mut Survey, now: Timestamp) {
-        let is_due = self.pacer.excess() + self.pacer.chunk_excess() > 0;
+        let is_due = self.pacer.excess() + self.pacer.chunk_excess() > 0 || survey.kept.is_stale;
         if !is_due && !survey.is_partial() {
             (survey.fruitless, survey.is_held) = (None, false);
             return;
@@ -69,7 +69,7 @@ impl TbCollect {
             let next = after(cx.store, survey.at);
             survey.at = next.unwrap_or_default();
             if next.is_none() {
-                self.choose(cx, survey);
+                self.choose(cx, survey, now);
                 survey.candidates.clear();
                 survey.chunks.clear();
                 return;
@@ -79,19 +79,20 @@ impl TbCollect {
 
     /// Chooses blocks to empty, the most worthwhile first, until enough space
     /// is on its way.
-    fn choose(&self, cx: &Context<'_>, survey: &mut Survey) {
+    fn choose(&self, cx: &Context<'_>, survey: &mut Survey, now: Timestamp) {
         let Some(running) = cx.registry.running_set() else { return };
         survey.is_held = false;
         survey
             .chosen
             .retain(|&block| cx.store.block_info(block).is_some_and(|info| info.state == BlockState::Sealed));
         let Queued { dead: coming, alive: copies, kept } = self.queued(cx, &running);
-        // What is kept was no excess at the last look, as far as it was known.
         let known = survey.kept.bytes;
         survey.kept = self.kept(cx, &running, &survey.candidates, kept);
-        let more = survey.kept.bytes.saturating_sub(known);
-        let mut wanted = self.pacer.excess().saturating_sub(coming + more);
-        let chunks = self.pacer.chunk_excess().saturating_sub(more);
+        if survey.kept.bytes != known {
+            self.pacer.look(&self.options, cx.store, (cx.tuples.live_bytes(), survey.kept.bytes), now);
+        }
+        let mut wanted = self.pacer.excess().saturating_sub(coming);
+        let chunks = self.pacer.chunk_excess();
         let most_copies = (cx.store.used_bytes() / COPIES_SHARE).max(LEAST_COPIES);
         let mut room = most_copies.saturating_sub(copies);
         let mut candidates = std::mem::take(&mut survey.candidates);
@@ -179,15 +180,19 @@ impl TbCollect {
 
     /// The bytes of the blocks in the queues.
     fn queued(&self, cx: &Context<'_>, running: &RunningSet) -> Queued {
-        let mut of = Queued::default();
+        let (mut of, mut met) = (Queued::default(), HashSet::<_, FixedState>::default());
+        let recent = self.recent(running);
         for shard in &self.shards {
             shard.lock().for_each(|block, is_pending| {
-                let Some(info) = cx.store.block_info(block) else { return };
+                // A block that is chosen to be emptied may come to theta meanwhile, and is queued twice.
+                let Some(info) = cx.store.block_info(block).filter(|_| met.insert(block)) else { return };
                 let candidate = Candidate::new(block, &info, Timestamp::ZERO);
-                let stays = info.state == BlockState::Sealed
-                    && (!self.can_be_left(cx, running, (block, &info))
-                        || is_pending && self.is_held(running, &info));
-                if stays {
+                let stays = || {
+                    !self.can_be_left(cx, running, (block, &info))
+                        || is_pending && self.is_held(running, &info)
+                };
+                let is_held = cx.store.holds().cover_since(block, recent);
+                if is_held || info.state == BlockState::Sealed && stays() {
                     of.kept += candidate.dead;
                 } else if !is_pending || info.state != BlockState::Open {
                     of.dead += candidate.dead;
@@ -204,6 +209,7 @@ impl TbCollect {
         let recent = self.recent(running);
         let mut kept = Kept {
             bytes: 0,
+            is_stale: false,
             readers: running.below(recent).into(),
             processes: cx.store.holds().of_before(recent),
         };
@@ -222,8 +228,8 @@ impl TbCollect {
         kept
     }
 
-    /// How many bytes are kept, as far as the last look has seen: none once somebody has ended who kept
-    /// them, so that there will be another look.
+    /// How many bytes are kept, as far as the last survey has seen. There will be another one once somebody has ended
+    /// who kept them.
     pub(super) fn still_kept(&self, cx: &Context<'_>, survey: &mut Survey) -> u64 {
         if survey.kept.bytes > 0
             && let Some(running) = cx.registry.running_set()
@@ -232,9 +238,7 @@ impl TbCollect {
             let (readers, processes) = (running.below(recent), cx.store.holds().of_before(recent));
             let goes_on = survey.kept.readers.iter().all(|at| readers.contains(at))
                 && survey.kept.processes.iter().all(|number| processes.contains(number));
-            if !goes_on {
-                survey.kept = Kept::default();
-            }
+            survey.kept.is_stale |= !goes_on;
         }
         survey.kept.bytes
     }

@@ -50,6 +50,8 @@ pub(super) struct Survey {
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     pub bytes: u64,
+    /// Somebody has ended since for whom it was kept.
+    pub is_stale: bool,
     /// Where those transactions read that have been running for long.
     pub readers: Vec<Timestamp>,
     /// The numbers of the holds for other processes.

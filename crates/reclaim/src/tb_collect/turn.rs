@@ -159,7 +159,7 @@ impl TbCollect {
     ) -> bool {
         let recent = self.recent(running);
         let is_seen = || info.min_ts < recent && running.may_see(info.min_ts, recent);
-        info.obsolete == info.slots || !is_seen() && !cx.store.holds().cover_since(block, recent)
+        info.obsolete == info.slots || !is_seen() && !cx.store.holds().keep_since(block, recent)
     }
 
     /// A transaction or a process that began before this has been running for long.
