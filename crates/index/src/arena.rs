@@ -50,7 +50,7 @@ impl Class {
 ///
 /// Nodes are carved from regions. The first region is small; sizes double up to
 /// huge pages. A freed node goes to the free list of its size class, and any
-/// index can reuse it. Memory returns to the system when the arena is dropped.
+/// index with nodes of that size can reuse it. Memory returns to the system when the arena is dropped.
 pub struct NodeArena {
     carver: Mutex<Carver>,
     free: [Mutex<Vec<usize>>; Class::WORDS.len()],
@@ -89,6 +89,11 @@ impl NodeArena {
     /// Bytes of the nodes that indexes hold, and of their directories.
     pub fn used_bytes(&self) -> u64 {
         self.used.load(Ordering::Relaxed) + self.directories.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of the free nodes of `class`.
+    pub(crate) fn free_bytes(&self, class: Class) -> u64 {
+        (self.free[class.0 as usize].lock().len() * class.bytes()) as u64
     }
 
     /// Counts that the directory of an index has become larger by `bytes`, or smaller.

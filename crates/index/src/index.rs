@@ -242,6 +242,12 @@ impl Index {
     pub fn bytes(&self) -> u64 {
         dispatch!(self, tree => tree.bytes())
     }
+
+    /// Bytes of free nodes of the arena that the index can take. Indexes with nodes of the same
+    /// size share them.
+    pub fn spare_bytes(&self) -> u64 {
+        dispatch!(self, tree => tree.arena.free_bytes(tree.layout.class()))
+    }
 }
 
 impl Scan {

@@ -11,6 +11,7 @@ use smallvec::SmallVec;
 use crate::engine::anchor::Anchor;
 use crate::engine::core::Core;
 use crate::engine::index::IndexInner;
+use crate::engine::memory::Nodes;
 use crate::engine::memory_limit::Adds;
 use crate::engine::stale::StaleEntry;
 use crate::engine::table::TableInner;
@@ -45,7 +46,7 @@ impl Core {
         };
         for tuple in (0..end).map(TupleId) {
             if tuple.0 % CHECKED_EVERY == 0 {
-                self.check_memory(visitor.slot(), Adds::Row)?;
+                self.check_memory(visitor.slot(), Nodes::Entries(index), Adds::Row)?;
                 go_on(tuple.0)?;
             }
             visitor.settled(table, tuple, |newest| {

@@ -3,9 +3,15 @@
 //! Adding up what it takes visits every table and every block, so it is done
 //! now and then: after fewer writes the less is left. Each transaction slot
 //! counts its own writes.
+//!
+//! Free nodes serve only trees whose nodes have their size. Once new rows have
+//! no other memory left, what a table may still add is its own, so each table
+//! has an allowance, which all slots share.
 
-use pantile_base::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use pantile_base::sync::atomic::{AtomicI64, AtomicU8, AtomicU32, Ordering};
 use pantile_media::available_memory;
+
+use crate::types::memory::MemoryUse;
 
 /// The part of the memory of the process that the database takes at most,
 /// unless it is told otherwise. The rest is for the program and for the
@@ -19,7 +25,8 @@ const WRITE_BYTES: u64 = 512;
 /// Transaction slots that are expected to write at once.
 const WRITERS: u64 = 64;
 
-/// Fewest and most writes of a slot between two checks.
+/// Fewest and most writes of a slot between two checks, or of all slots to a
+/// table with an allowance.
 const WRITES: (u64, u64) = (64, 1 << 20);
 
 /// New rows are refused when less than this part of the limit is left. The
@@ -40,8 +47,19 @@ pub(crate) enum Adds {
 #[derive(Debug)]
 pub(crate) struct MemoryLimit {
     bytes: u64,
-    /// Writes of a slot from one check to the next.
+    /// Writes of a slot from one check to the next. Zero while allowances count.
     writes: AtomicU32,
+    /// Rises when allowances begin to count.
+    era: AtomicU32,
+}
+
+/// What may be added to a table when no memory is left for new rows but free nodes.
+#[derive(Debug)]
+pub(crate) struct Allowance {
+    /// Writes until the next check. Below zero while that is being made.
+    writes: AtomicI64,
+    /// The era of that number: what was left in an earlier one may be gone.
+    era: AtomicU32,
     /// What was refused at the last check: this, and what adds more.
     refused: AtomicU8,
 }
@@ -53,11 +71,7 @@ impl MemoryLimit {
     /// Of this many bytes, or of what suits the machine.
     pub fn new(bytes: Option<u64>) -> Self {
         let default = || available_memory().map_or(u64::MAX, |memory| memory / SHARE.1 * SHARE.0);
-        Self {
-            bytes: bytes.unwrap_or_else(default),
-            writes: AtomicU32::new(0),
-            refused: AtomicU8::new(NOTHING),
-        }
+        Self { bytes: bytes.unwrap_or_else(default), writes: AtomicU32::new(0), era: AtomicU32::new(0) }
     }
 
     /// The limit.
@@ -65,11 +79,20 @@ impl MemoryLimit {
         self.bytes
     }
 
-    /// Whether a slot that has not been checked for this many writes is to be
-    /// checked before it adds this.
+    /// Whether a slot that has not been checked for this many writes must ask
+    /// for more before the next one.
     #[inline]
-    pub fn is_due(&self, unchecked: u32, adds: Adds) -> bool {
-        unchecked >= self.writes.load(Ordering::Relaxed) || adds as u8 >= self.refused.load(Ordering::Relaxed)
+    pub fn is_due(&self, unchecked: u32) -> bool {
+        unchecked >= self.writes.load(Ordering::Relaxed)
+    }
+
+    /// Takes one write from an allowance if those count, and if this one has any for
+    /// what is added.
+    pub fn take(&self, allowance: &Allowance, adds: Adds) -> bool {
+        self.writes.load(Ordering::Relaxed) == 0
+            && self.era.load(Ordering::Relaxed) == allowance.era.load(Ordering::Relaxed)
+            && (adds as u8) < allowance.refused.load(Ordering::Relaxed)
+            && allowance.writes.fetch_sub(1, Ordering::Relaxed) > 0
     }
 
     /// The bytes that are left for this.
@@ -79,10 +102,32 @@ impl MemoryLimit {
     }
 
     /// Notes what is taken, which decides when to look again.
-    pub fn note(&self, taken: u64) {
-        let refused = [Adds::Version, Adds::Row].into_iter().find(|&adds| self.left(taken, adds) == 0);
-        self.refused.store(refused.map_or(NOTHING, |adds| adds as u8), Ordering::Relaxed);
-        let writes = (self.left(taken, Adds::Row) / (WRITE_BYTES * WRITERS)).clamp(WRITES.0, WRITES.1);
+    pub fn note(&self, taken: &MemoryUse) {
+        let writes = match self.left(taken.all(), Adds::Row) {
+            0 => 0,
+            left => (left / (WRITE_BYTES * WRITERS)).clamp(WRITES.0, WRITES.1),
+        };
+        if writes == 0 && self.writes.load(Ordering::Relaxed) > 0 {
+            self.era.fetch_add(1, Ordering::Relaxed);
+        }
         self.writes.store(writes as u32, Ordering::Relaxed);
+    }
+
+    /// Notes what is taken for a table, which has this allowance.
+    pub fn allow(&self, allowance: &Allowance, taken: &MemoryUse) {
+        let left = |&adds: &Adds| self.left(taken.counted(), adds);
+        let refused = [Adds::Version, Adds::Row].into_iter().find(|adds| left(adds) == 0);
+        let most = [Adds::Row, Adds::Version].iter().map(left).find(|&left| left > 0);
+        let writes = most.map_or(0, |left| (left / WRITE_BYTES).clamp(WRITES.0, WRITES.1));
+        allowance.refused.store(refused.map_or(NOTHING, |adds| adds as u8), Ordering::Relaxed);
+        allowance.writes.store(writes as i64, Ordering::Relaxed);
+        allowance.era.store(self.era.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+}
+
+impl Default for Allowance {
+    /// None: the first write is checked.
+    fn default() -> Self {
+        Self { writes: AtomicI64::new(0), era: AtomicU32::new(0), refused: AtomicU8::new(NOTHING) }
     }
 }

@@ -15,6 +15,7 @@ pub(crate) use crate::engine::image_run::PRIMARY;
 use crate::engine::image_trees::StoredTrees;
 use crate::engine::index::{IndexInner, Indexes};
 use crate::engine::layout_list::LayoutList;
+use crate::engine::memory_limit::Allowance;
 use crate::engine::row_count::RowCount;
 use crate::types::columns::Columns;
 use crate::types::encoding::Encoded;
@@ -188,6 +189,8 @@ pub(crate) struct TableInner {
     cleaned_until: AtomicU64,
     /// Rows as the newest transaction sees them.
     pub rows: RowCount,
+    /// What may be added to it near the limit of memory.
+    pub allowance: Allowance,
 }
 
 impl std::fmt::Debug for TableInner {
@@ -224,6 +227,7 @@ impl TableInner {
             replaces: AtomicBool::new(false),
             cleaned_until: AtomicU64::new(0),
             rows: RowCount::default(),
+            allowance: Allowance::default(),
         })
     }
 
@@ -561,6 +565,14 @@ impl TableInner {
         let indexes = self.indexes();
         let trees = indexes.iter().filter_map(|index| index.made()).chain(self.primary());
         trees.map(Tree::bytes).sum()
+    }
+
+    /// Free nodes, in bytes, that new rows take before any of its trees needs other memory. A row
+    /// has an entry in each tree, so the tree that can take least decides.
+    pub fn spare_node_bytes(&self) -> u64 {
+        let indexes = self.indexes();
+        let trees = indexes.iter().map(|index| index.made()).chain([self.primary()]);
+        trees.map(|tree| tree.map_or(0, Tree::spare_bytes)).min().unwrap_or(0)
     }
 }
 

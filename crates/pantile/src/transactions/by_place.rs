@@ -107,7 +107,7 @@ impl Transaction {
     ) -> Result<bool> {
         self.begin_write();
         self.check_write(&table.inner)?;
-        self.check_memory(Adds::Version)?;
+        self.check_memory(&table.inner, Adds::Version)?;
         self.or_undo(|txn| {
             txn.modify_held(table, Which::Row(id), |row: &mut RowEdit<'_>| {
                 row.set_all(changes).map(|()| true)

@@ -205,7 +205,7 @@ impl Transaction {
         let tuples = self.look_up(&table.inner, &keys, at);
         let mut written = 0;
         for (n, (key, tuple)) in keys.iter().zip(tuples).enumerate() {
-            self.check_memory(Adds::Version)?;
+            self.check_memory(&table.inner, Adds::Version)?;
             let which = Which::Key(key, tuple.filter(|_| self.reads_still(at)));
             written += u64::from(self.or_undo(|txn| write(txn, n, which))?);
         }

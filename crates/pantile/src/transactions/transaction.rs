@@ -15,12 +15,14 @@ use smallvec::SmallVec;
 use crate::engine::buffers::Buffers;
 use crate::engine::gate::Permit;
 use crate::engine::holders::{Holder, Purpose};
+use crate::engine::memory::Nodes;
 use crate::engine::memory_limit::Adds;
 use crate::engine::pieces::TablesOfPieces;
 use crate::engine::prepared::Prepared;
 use crate::engine::read_set::Full;
 use crate::engine::seats::Seat;
 use crate::engine::stage::{Play, TURN};
+use crate::engine::table::TableInner;
 use crate::engine::under_protocol::{UnderProtocol, isolation_of};
 use crate::transactions::moved::Told;
 use crate::transactions::retry::note_in_vain;
@@ -33,6 +35,9 @@ use crate::types::transaction_options::{ConflictPolicy, TransactionOptions};
 /// Buffers of this size double rarely. When they do, the memory of the database
 /// is checked at once.
 const LARGE_BUFFERS: u64 = 1 << 20;
+/// Stands for the unchecked writes of a transaction whose buffers have doubled, or to which memory was
+/// refused: the next write is checked whatever the table may take.
+const DUE: u32 = u32::MAX;
 
 /// Asks whether a wait for the transaction of this number is to end.
 pub(super) type Stop = Arc<dyn Fn(Option<u64>) -> bool + Send + Sync>;
@@ -389,7 +394,7 @@ impl Transaction {
         if let Some(bytes) = self.buffers.grown() {
             self.core.buffers.note(self.slot, bytes);
             if bytes >= LARGE_BUFFERS {
-                self.buffers.unchecked = u32::MAX;
+                self.buffers.unchecked = DUE;
             }
         }
     }
@@ -404,7 +409,7 @@ impl Transaction {
         let reads = &self.buffers.reads;
         if reads.compact(full) {
             if self.core.buffers.bytes_of(self.slot) >= LARGE_BUFFERS {
-                self.core.check_memory(self.slot, Adds::Version)?;
+                self.core.check_memory(self.slot, Nodes::None, Adds::Version)?;
             }
             reads.grow(full);
         }
@@ -412,15 +417,22 @@ impl Transaction {
         Ok(())
     }
 
-    /// Fails if the database has no memory for a statement that adds this.
+    /// Fails if the database has no memory for a statement that adds this to a table.
     #[inline]
-    pub(super) fn check_memory(&mut self, adds: Adds) -> Result<()> {
-        if !self.core.memory.is_due(self.buffers.unchecked, adds) {
+    pub(super) fn check_memory(&mut self, table: &TableInner, adds: Adds) -> Result<()> {
+        if !self.core.memory.is_due(self.buffers.unchecked) {
             self.buffers.unchecked += 1;
             return Ok(());
         }
-        if !self.repeats && !self.frees {
-            self.core.check_memory(self.slot, adds)?;
+        self.check_memory_now(table, adds)
+    }
+
+    #[cold]
+    fn check_memory_now(&mut self, table: &TableInner, adds: Adds) -> Result<()> {
+        let is_allowed = || self.buffers.unchecked != DUE && self.core.memory.take(&table.allowance, adds);
+        if !self.repeats && !self.frees && !is_allowed() {
+            self.buffers.unchecked = DUE;
+            self.core.check_memory(self.slot, Nodes::Rows(table), adds)?;
         }
         self.buffers.unchecked = 0;
         Ok(())

@@ -73,7 +73,7 @@ impl Transaction {
         let (table, columns) = (&*table.inner, &*table.columns);
         self.check_write(table)?;
         self.check_columns(table, columns)?;
-        self.check_memory(Adds::Row)?;
+        self.check_memory(table, Adds::Row)?;
         let mut key = Key::default();
         let mut large = Vec::new();
         let start = self.buffers.rows.len();
@@ -158,7 +158,7 @@ impl Transaction {
     ) -> Result<bool> {
         self.begin_write();
         self.check_write(&table.inner)?;
-        self.check_memory(Adds::Version)?;
+        self.check_memory(&table.inner, Adds::Version)?;
         let words = self.point_key(&table.inner, key)?;
         self.or_undo(|txn| txn.update_held(table, Which::Key(words.words(), None), key, changes))
     }
@@ -212,7 +212,7 @@ impl Transaction {
     ) -> Result<bool> {
         self.begin_write();
         self.check_write(&table.inner)?;
-        self.check_memory(Adds::Version)?;
+        self.check_memory(&table.inner, Adds::Version)?;
         let key = self.point_key(&table.inner, key)?;
         self.or_undo(|txn| txn.modify_held(table, Which::Key(key.words(), None), edit))
     }
@@ -330,7 +330,7 @@ impl Transaction {
         self.check_write(table)?;
         match self.buffers.writes.len() < LOCKS_AT_LIMIT {
             true => Ok(()),
-            false => self.check_memory(Adds::Version),
+            false => self.check_memory(table, Adds::Version),
         }
     }
 

@@ -12,9 +12,12 @@ pub struct MemoryUse {
     pub limit: u64,
     /// Nodes of indexes.
     pub indexes: u64,
-    /// Nodes that no index uses now. New keys take them first, so they do not
-    /// count towards the limit.
+    /// Nodes that no index uses now. Only indexes with nodes of the same size can
+    /// take them.
     pub free_nodes: u64,
+    /// The part of `free_nodes` that does not count towards the limit: before the
+    /// statement's rows need other nodes, they take as many bytes of these.
+    pub spare: u64,
     /// Anchors: a word for each row.
     pub anchors: u64,
     /// Tiles: links between versions that running transactions may need.
@@ -30,12 +33,12 @@ pub struct MemoryUse {
 impl MemoryUse {
     /// All bytes, free nodes included.
     pub fn all(&self) -> u64 {
-        self.counted() + self.free_nodes
+        self.indexes + self.free_nodes + self.anchors + self.tiles + self.buffers + self.row_cache + self.rest
     }
 
     /// The bytes that count towards the limit.
     pub fn counted(&self) -> u64 {
-        self.indexes + self.anchors + self.tiles + self.buffers + self.row_cache + self.rest
+        self.all() - self.spare
     }
 }
 
@@ -44,10 +47,11 @@ impl fmt::Display for MemoryUse {
         let mb = |bytes: u64| bytes as f64 / 1e6;
         write!(
             f,
-            "{:.1} of {:.1} MB are taken: {:.1} by indexes, {:.1} by anchors, {:.1} by tiles, {:.1} by buffers, {:.1} by the cache of rows, {:.1} by all else",
+            "{:.1} of {:.1} MB are taken: {:.1} by indexes, {:.1} by free nodes of a size that the statement cannot use, {:.1} by anchors, {:.1} by tiles, {:.1} by buffers, {:.1} by the cache of rows, {:.1} by all else",
             mb(self.counted()),
             mb(self.limit),
             mb(self.indexes),
+            mb(self.free_nodes - self.spare),
             mb(self.anchors),
             mb(self.tiles),
             mb(self.buffers),

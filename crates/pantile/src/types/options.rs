@@ -446,8 +446,10 @@ impl Options {
     /// Limits the bytes of DRAM that the database takes, from 8 MB on.
     ///
     /// The limit applies to everything that [`Stats::dram_bytes`](crate::Stats::dram_bytes) counts,
-    /// such as indexes, anchors, tiles and buffers, but not to free nodes of indexes. It does not
-    /// apply to the system's copies of the data file. The default is three quarters of what the
+    /// such as indexes, anchors, tiles and buffers. Free nodes of indexes count unless the rows of
+    /// the statement can take them: an index takes those of its own size, which depends on the
+    /// length of its keys. The limit does not apply to the system's copies of the data file. The
+    /// default is three quarters of what the
     /// process may have: the machine's memory, or the limit of its control group.
     ///
     /// At the limit, statements that would take more fail with [`Error::MemoryFull`]. New rows fail

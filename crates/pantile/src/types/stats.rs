@@ -55,7 +55,8 @@ pub struct Stats {
     pub dram_bytes: u64,
     /// The part of `dram_bytes` in indexes.
     pub index_bytes: u64,
-    /// The part of `dram_bytes` in nodes that no index uses now. New keys take them first.
+    /// The part of `dram_bytes` in nodes that no index uses now. New keys take them first, in
+    /// indexes with nodes of the same size. They go back to the system when the database is closed.
     pub free_node_bytes: u64,
     /// The part of `dram_bytes` in anchors, and in ids of deleted rows.
     pub anchor_bytes: u64,

@@ -107,6 +107,62 @@ fn at_the_limit_a_few_rows_can_be_locked_and_not_all() {
         .expect("there is memory for a few");
 }
 
+/// A table whose index has larger nodes than that of [`table`].
+fn table_of_texts(db: &Database, name: &str) -> Table {
+    let def = TableDef::new(name).column("key", Type::String(100));
+    db.create_table(def.primary_key(["key"])).expect("create")
+}
+
+fn insert_texts(db: &Database, table: &Table, numbers: std::ops::Range<u64>) -> pantile::Result<()> {
+    let mut txn = db.begin()?;
+    for n in numbers {
+        txn.insert(table, &[format!("{n:0100}").as_str().into()])?;
+    }
+    txn.commit().map(|_| ())
+}
+
+/// As [`fill`]. Returns the number of rows.
+fn fill_texts(db: &Database, table: &Table) -> u64 {
+    let (mut rows, mut step) = (0, 100);
+    loop {
+        match insert_texts(db, table, rows..rows + step) {
+            Ok(()) => rows += step,
+            Err(_) if step > 1 => step = 1,
+            Err(_) => return rows,
+        }
+        assert!(rows < 10_000_000, "the limit is never reached");
+    }
+}
+
+/// Those of texts are larger than those of numbers.
+#[test]
+fn free_nodes_count_for_tables_that_cannot_use_them() {
+    let db = options(&exact_memory(), LIMIT).open("unused").expect("open");
+    let texts = table_of_texts(&db, "texts");
+    let rows = fill_texts(&db, &texts);
+    let taken = db.stats().index_bytes;
+    drop(texts);
+    db.drop_table("texts").expect("nobody uses it");
+    await_that("its nodes are free", || {
+        db.upkeep();
+        db.stats().free_node_bytes >= taken
+    });
+    let (numbers, texts) = (table(&db), table_of_texts(&db, "texts again"));
+    let (mut next, error) = fill(&db, &numbers);
+    let stats = db.stats();
+    assert!(stats.dram_bytes <= LIMIT, "{} of {LIMIT}", stats.dram_bytes);
+    assert!(stats.free_node_bytes >= taken, "{} of {taken} bytes are free", stats.free_node_bytes);
+    let Error::MemoryFull(full) = &error else { panic!("{error}") };
+    assert!(full.free_nodes - full.spare >= taken, "{full:?}");
+    // What one table may still take is not for the other.
+    for first in (0..rows / 4).step_by(100) {
+        insert_texts(&db, &texts, first..first + 100).expect("there are free nodes");
+        let added = (0..100).find(|n| insert(&db, &numbers, next + n..next + n + 1).is_err());
+        next += added.expect("numbers are still refused");
+    }
+    assert!(db.stats().dram_bytes <= LIMIT);
+}
+
 /// Each slot keeps the buffers of its last transaction for the next one, and most slots have none
 /// for a long time after many clients at once.
 #[test]
