@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use pantile_base::control::{Control, is_removed};
 use pantile_base::sync::Mutex;
-use pantile_base::sync::atomic::{AtomicBool, Ordering};
+use pantile_base::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use pantile_base::{Padded, TableId, Timestamp, TupleId};
 use pantile_cc::Slot;
 use smallvec::SmallVec;
@@ -96,6 +96,25 @@ impl Default for Together {
 struct Notes {
     are_taken: AtomicBool,
     tuples: Mutex<Vec<(TableId, TupleId)>>,
+    /// Bytes of those that have been ended and are still in use.
+    ended_bytes: AtomicUsize,
+}
+
+impl Notes {
+    fn bytes(&self) -> usize {
+        bytes_of(&self.tuples.lock()) + self.ended_bytes.load(Ordering::Relaxed)
+    }
+
+    /// The notes so far, of which none are left.
+    fn take(&self) -> Vec<(TableId, TupleId)> {
+        let mut tuples = self.tuples.lock();
+        self.ended_bytes.store(bytes_of(&tuples), Ordering::Relaxed);
+        std::mem::take(&mut tuples)
+    }
+}
+
+fn bytes_of(notes: &Vec<(TableId, TupleId)>) -> usize {
+    notes.capacity() * size_of::<(TableId, TupleId)>()
 }
 
 /// More notes than these are not worth their memory.
@@ -167,7 +186,7 @@ fn pop_and_shrink<T>(queue: &mut VecDeque<T>) -> Option<T> {
 impl StaleQueue {
     /// DRAM used, in bytes.
     pub fn bytes(&self) -> u64 {
-        let notes = self.notes.tuples.lock().capacity() * size_of::<(TableId, TupleId)>();
+        let notes = self.notes.bytes();
         let together = {
             let together = self.together.lock();
             together.key_bytes + (together.entries.capacity() * size_of::<StaleEntry>()) as u64
@@ -207,14 +226,17 @@ impl StaleQueue {
     }
 
     /// Ends that. Calls `take` with the notes in order, or with none if there were
-    /// too many.
+    /// too many. Holds no lock meanwhile: `take` may wait for a file.
     pub fn end_notes<R>(&self, take: impl FnOnce(Option<&[(TableId, TupleId)]>) -> R) -> R {
         self.notes.are_taken.store(false, Ordering::SeqCst);
-        let mut tuples = self.notes.tuples.lock();
+        let mut tuples = self.notes.take();
+        // Others may be missing in a full list, however often it has the same ones.
+        let is_complete = tuples.len() < MOST_NOTES;
         tuples.sort_unstable();
         tuples.dedup();
-        let result = take((tuples.len() < MOST_NOTES).then_some(&tuples));
-        *tuples = Vec::new();
+        let result = take(is_complete.then_some(&tuples));
+        drop(tuples);
+        self.notes.ended_bytes.store(0, Ordering::Relaxed);
         result
     }
 
@@ -302,3 +324,7 @@ impl StaleQueue {
         &self.shards[of % SHARDS]
     }
 }
+
+#[cfg(test)]
+#[path = "stale_test.rs"]
+mod tests;
