@@ -195,8 +195,8 @@ impl StaleQueue {
     }
 
     pub fn push(&self, slot: Slot, at: Timestamp, entry: StaleEntry) {
-        self.note(entry.table, entry.tuple);
         let mut tasks = self.shard(slot.index()).lock();
+        self.note(entry.table, entry.tuple);
         tasks.key_bytes += entry.key_bytes();
         tasks.fresh.push_back((at, entry));
     }
@@ -214,7 +214,9 @@ impl StaleQueue {
         }
     }
 
-    /// Begins to note the tuples of entries that wait, come or go.
+    /// Begins to note the tuples of entries that wait, come or go. Entries come under the
+    /// lock of their queue, and are noted under it: what is not yet there when this looks
+    /// sees the flag.
     pub fn begin_notes(&self) {
         self.notes.are_taken.store(true, Ordering::SeqCst);
         for shard in &self.shards {
@@ -260,16 +262,16 @@ impl StaleQueue {
 
     #[inline]
     pub fn push_late(&self, slot: Slot, at: Timestamp, entry: StaleEntry) {
-        self.note(entry.table, entry.tuple);
         let mut tasks = self.shard(slot.index()).lock();
+        self.note(entry.table, entry.tuple);
         tasks.key_bytes += entry.key_bytes();
         tasks.late.push_back((at, entry));
     }
 
     /// Puts an entry of a tuple with many versions to others of its kind.
     pub fn push_together(&self, entry: StaleEntry) {
-        self.note(entry.table, entry.tuple);
         let mut together = self.together.lock();
+        self.note(entry.table, entry.tuple);
         together.key_bytes += entry.key_bytes();
         together.entries.push(entry);
     }
