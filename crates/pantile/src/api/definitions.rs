@@ -348,7 +348,7 @@ impl Database {
             ControlFlow::Continue(()) if !core.gate.is_open() => Err(Error::Closed),
             ControlFlow::Continue(()) => Ok(()),
         };
-        decided(&|| inner.change_indexes(|list| list.push(Arc::clone(&index))), &mut goes_on)?;
+        decided(&|| drop(inner.change_indexes(|list| list.push(Arc::clone(&index)))), &mut goes_on)?;
         let mut unfinished = Unfinished { core, table: inner, index: &index, goes: true };
         core.fill_index(inner, &index, decided, &mut progress)?;
         {

@@ -339,9 +339,13 @@ impl SlotBuffers {
     pub fn forget(&self) {
         for of_slot in &self.by_slot {
             let mut occupied = of_slot.occupied.lock();
-            if self.take_idle(of_slot, &mut occupied).is_some() {
+            let idle = self.take_idle(of_slot, &mut occupied);
+            if idle.is_some() {
                 of_slot.bytes.store(0, Ordering::Relaxed);
             }
+            // They may be the last to refer to a large tree, whose end takes long.
+            drop(occupied);
+            drop(idle);
         }
     }
 }

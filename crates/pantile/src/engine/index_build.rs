@@ -57,7 +57,7 @@ impl Core {
             // Writers that have looked for duplicates in the unfinished index
             // look again if they have not begun to commit. The check waits for
             // the others.
-            announce(&|| table.change_indexes(|_| {}), &mut || go_on(end))?;
+            announce(&|| drop(table.change_indexes(|_| {})), &mut || go_on(end))?;
             self.check_built(&visitor, table, index, |looked_at| go_on(end + looked_at))?;
         }
         go_on(total)

@@ -466,13 +466,15 @@ impl TableInner {
         self.indexes_version.load(Ordering::SeqCst)
     }
 
-    /// Replaces the list of indexes. Writers that commit later see it.
-    pub fn change_indexes(&self, change: impl FnOnce(&mut Vec<Arc<IndexInner>>)) {
+    /// Replaces the list of indexes. Writers that commit later see it. Returns the old list: its
+    /// end may free large trees, for which nobody is to wait at a lock.
+    pub fn change_indexes(&self, change: impl FnOnce(&mut Vec<Arc<IndexInner>>)) -> Indexes {
         let mut indexes = self.indexes.write();
         let mut list = Vec::clone(&indexes);
         change(&mut list);
-        *indexes = Arc::new(list);
+        let old = std::mem::replace(&mut *indexes, Arc::new(list));
         self.indexes_version.fetch_add(1, Ordering::SeqCst);
+        old
     }
 
     /// A number that no index of this table has had since it was opened.

@@ -414,12 +414,15 @@ impl Tables {
     /// before this time. One that only reads keeps the tree that it scans. Returns whether
     /// there were any.
     pub fn forget_indexes(&self, before: Timestamp) -> bool {
+        // Dropped after the lock: the end of a large tree takes long.
+        let mut gone = Vec::new();
         let mut indexes = self.dropped_indexes.lock();
         let count = indexes.len();
         indexes.retain(|dropped| {
             let is_needed = dropped.at >= before;
             if let Some(table) = dropped.table.upgrade().filter(|_| !is_needed) {
-                table.change_indexes(|list| list.retain(|i| i.number != dropped.number));
+                let list = table.change_indexes(|list| list.retain(|i| i.number != dropped.number));
+                gone.push((table, list));
             }
             is_needed
         });
