@@ -345,18 +345,19 @@ impl Core {
         let indexes = table.indexes();
         // A row has its primary key as long as it is there.
         let is_alike = |a: &StaleEntry, b: &StaleEntry| a.index == b.index && a.index != PRIMARY;
-        // What a damaged version had is not known, so its entries stay.
-        if entries.iter().any(|entry| entry.index != PRIMARY) {
+        let (primary, secondary) = entries.split_at(entries.partition_point(|e| e.index == PRIMARY));
+        let mut known = entries;
+        // What a damaged version had in secondary indexes is not known, so its entries stay.
+        if !secondary.is_empty() {
             if !newest.is_none() && self.is_damaged(newest) {
-                return older.passed;
-            }
-            if older.needed.iter().any(|version| self.is_damaged(*version)) {
+                known = primary;
+            } else if older.needed.iter().any(|version| self.is_damaged(*version)) {
                 let now = self.registry.now();
-                entries.iter().for_each(|entry| self.stale.push_late(slot, now, entry.clone()));
-                return older.passed;
+                secondary.iter().for_each(|entry| self.stale.push_late(slot, now, entry.clone()));
+                known = primary;
             }
         }
-        for of_index in entries.chunk_by(is_alike).rev() {
+        for of_index in known.chunk_by(is_alike).rev() {
             let key = |address: &Address| self.entry_of(table, &indexes, &of_index[0], *address);
             let keys: HashSet<_, FixedState> = older.needed.iter().filter_map(key).collect();
             let newest = (!newest.is_none()).then(|| key(&newest)).flatten();

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use pantile_base::TupleId;
 use pantile_cc::SimulatedTime;
+use pantile_media::unshared::Unshared;
 use pantile_testkit::{Random, SeedNote, seeds};
 
 use super::*;
@@ -62,6 +64,35 @@ fn a_row_with_many_versions_is_cleaned_beside_a_reader() {
         assert_eq!(db.stats().stale_entries, 0);
         assert_eq!(by_size.inner.tree().len(), 1);
     }
+}
+
+/// The version rots while the entries of its tuple wait for each other. Nothing is known of its
+/// secondary keys then, but the primary one.
+#[test]
+fn the_primary_entry_of_a_damaged_tombstone_goes() {
+    let time = SimulatedTime::default();
+    let (db, table) = open(&time);
+    put(&db, &table, 1, 0, 0);
+    assert!(db.run(|txn| txn.delete(&table, &[1u64.into()])).expect("a commit"));
+    let all = DueBefore { fresh: Timestamp::MAX, late: Timestamp::MAX, ids: Timestamp::ZERO };
+    for shard in 0..SHARDS {
+        while let Some(Task::Entry(entry)) = db.core.stale.pop(shard, all) {
+            db.core.stale.push_together(entry);
+        }
+    }
+    assert_eq!(db.stats().stale_entries, 3);
+    let tuple = table.inner.tree().get(&[1], None).expect("an entry");
+    let tombstone = Anchor::load(table.inner.anchor(TupleId(tuple))).newest();
+    // The last byte of the header is of the checksum.
+    let (medium, at) = (db.core.store.medium(), tombstone.offset() + pantile_store::HEADER_BYTES as u64 - 1);
+    let mut byte = [0];
+    medium.get(at, &mut byte).expect("read");
+    medium.put(at, &[!byte[0]]).expect("write");
+    assert!(db.core.is_damaged(tombstone));
+    clean(&db, &time);
+    assert_eq!((table.inner.tree().len(), db.stats().stale_entries), (0, 0));
+    let by_size = table.index("by_size").expect("an index");
+    assert_eq!(by_size.inner.tree().len(), 1);
 }
 
 type Rows = BTreeMap<u64, (u64, u64)>;
