@@ -1,4 +1,5 @@
 use pantile_base::Timestamp;
+use pantile_base::limits::CHUNK_BYTES;
 use pantile_cc::Grace;
 use pantile_store::{RetiredChunk, StoreError};
 
@@ -32,15 +33,16 @@ impl EmptyChunks {
     /// [`StoreError::Medium`]: the medium has failed.
     pub fn advance(&mut self, cx: &Context<'_>, all: bool, before: Timestamp) -> Result<(), StoreError> {
         cx.store.settle_carved(cx.registry.now());
+        let (mut room, limit) = cx.store.room();
         // Not all that are listed are still empty.
         for _ in 0..cx.store.empty_chunks() {
             // A chunk on its way serves nobody.
-            let (room, limit) = cx.store.room();
             if self.is_returning() && room < limit / 2 {
                 break;
             }
             if let Some(chunk) = cx.store.retire_chunk(all, before, || cx.registry.now()) {
                 self.retired.push((cx.registry.grace(), chunk));
+                room = room.saturating_sub(CHUNK_BYTES);
             }
         }
         // Whatever fails, descriptions that threads may be looking at are kept.

@@ -33,6 +33,9 @@ const CLOSED_FOR_OPEN: usize = 16;
 /// one of its own, if the blocks are of the smallest size.
 const FEW_BLOCKS: u64 = 4;
 
+/// Contents of an append from which on it takes long enough for others to mind.
+const LARGE: usize = 1024;
+
 /// Contents that are on the medium but not yet durable.
 #[must_use = "an append is durable only after `persist`"]
 #[derive(Debug)]
@@ -99,8 +102,9 @@ impl Store {
         addresses: &mut Vec<Address>,
     ) -> Result<Appended<'s>, StoreError> {
         let reservation = Reservation::new(urgency, Company::Any).on(self.nodes.here());
-        let (appended, payload) =
-            self.append_to(&self.streams, hint, reservation, contents, now, addresses)?;
+        let is_large = contents.size_hint().0 >= LARGE && !self.large_streams.is_empty();
+        let streams = if is_large { &self.large_streams } else { &self.streams };
+        let (appended, payload) = self.append_to(streams, hint, reservation, contents, now, addresses)?;
         self.appended.add(hint, payload);
         Ok(appended)
     }
@@ -247,7 +251,7 @@ impl Store {
     /// collected. Returns whether there were any.
     pub fn give_up_idle(&self, rounds: u32) -> bool {
         let mut is_any = false;
-        for stream in self.streams.iter().chain(&self.survivor_streams) {
+        for stream in self.all_streams() {
             let Some(mut stream) = stream.try_lock() else { continue };
             let mut resumable = self.resumable.lock();
             for (class, block) in stream.take_idle(rounds) {
@@ -282,8 +286,7 @@ impl Store {
 
     /// Whether a lane has a partly filled block for which `of` holds.
     pub fn has_lane(&self, of: impl Fn(&BlockInfo) -> bool) -> bool {
-        let mut streams = self.streams.iter().chain(&self.survivor_streams);
-        streams.any(|stream| {
+        self.all_streams().any(|stream| {
             let open = stream.lock().partly_filled();
             open.iter().any(|(id, fill)| *fill > 0 && of(&self.block(*id).1.info()))
         })
@@ -361,8 +364,7 @@ impl Store {
     /// The number of blocks from which on a table has a lane for each life: open
     /// blocks should stay a small part.
     fn blocks_for_lanes(&self) -> u64 {
-        let streams = self.streams.len() + self.survivor_streams.len();
-        (streams * Life::LATER.len() * CLOSED_FOR_OPEN) as u64
+        (self.all_streams().count() * Life::LATER.len() * CLOSED_FOR_OPEN) as u64
     }
 
     /// Opens a block in DRAM.

@@ -40,9 +40,8 @@ impl Store {
         let image = *self.image.lock();
         let taken_at = taken_at();
         // All locks at once, or a block that a lane takes meanwhile would be
-        // missed.
-        let streams: Vec<_> =
-            self.streams.iter().chain(&self.survivor_streams).map(|stream| stream.lock()).collect();
+        // missed. Small commits do not wait while this waits for a large one.
+        let streams: Vec<_> = self.all_streams().map(|stream| stream.lock()).collect();
         let resumable = self.resumable.lock();
         let open = streams.iter().flat_map(|stream| stream.partly_filled());
         let waiting = resumable.values().flatten().map(|id| (*id, self.block(*id).1.fill()));

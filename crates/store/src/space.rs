@@ -301,7 +301,7 @@ impl Store {
     /// Adds up the space by use. Looks at every block.
     pub fn space(&self) -> Space {
         let mut space = Space::default();
-        for stream in &self.streams {
+        for stream in self.large_streams.iter().chain(&self.streams) {
             let stream = stream.lock();
             space.payload_bytes += stream.payload_bytes;
             space.contents_appended += stream.contents;

@@ -73,6 +73,8 @@ pub struct Store {
     chunks: Segments<AtomicPtr<Chunk>>,
     pub(crate) allocator: Mutex<Allocator>,
     pub(crate) streams: Box<[Padded<Mutex<Stream>>]>,
+    /// Streams for large appends, where all others share one stream, and would wait.
+    pub(crate) large_streams: Box<[Padded<Mutex<Stream>>]>,
     /// Streams for copies that collectors make. Usually fewer, since each
     /// stream has partly filled blocks of its own.
     pub(crate) survivor_streams: Box<[Padded<Mutex<Stream>>]>,
@@ -220,6 +222,7 @@ impl Store {
         let nodes = NodeMap(medium.facts().nodes.clone());
         let [streams, survivor_streams] =
             [options.streams, survivor_streams].map(|streams| nodes.share(streams.max(1)));
+        let large_streams = if options.streams <= 1 { nodes.share(1) } else { 0 };
         Self {
             base: medium.base() as usize,
             charges: medium.facts().charges.clone(),
@@ -231,6 +234,7 @@ impl Store {
             chunks: Segments::default(),
             allocator: Mutex::default(),
             streams: (0..streams).map(|_| Padded::default()).collect(),
+            large_streams: (0..large_streams).map(|_| Padded::default()).collect(),
             survivor_streams: (0..survivor_streams).map(|_| Padded::default()).collect(),
             resumable: Mutex::default(),
             durable: AtomicU64::new(state.watermark),
@@ -651,10 +655,15 @@ impl Store {
         self.closed_early.lock().insert(id);
     }
 
+    /// Those that others may hold for long come first.
+    pub(crate) fn all_streams(&self) -> impl Iterator<Item = &Padded<Mutex<Stream>>> {
+        self.large_streams.iter().chain(&self.streams).chain(&self.survivor_streams)
+    }
+
     /// Closes the partly filled blocks of a table early.
     fn stop_appending(&self, table: TableId) {
         let close = |ids: Vec<BlockId>| ids.into_iter().for_each(|id| self.close_early(id));
-        for stream in self.streams.iter().chain(&self.survivor_streams) {
+        for stream in self.all_streams() {
             let mut stream = stream.lock();
             close(stream.forget(table));
         }

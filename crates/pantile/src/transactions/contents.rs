@@ -25,6 +25,11 @@ pub(super) struct Contents<'b> {
 impl<'b> Iterator for Contents<'b> {
     type Item = NewContent<'b>;
 
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = self.appends.len() + usize::from(!self.list.is_empty());
+        (left, Some(left))
+    }
+
     // The store takes two turns through them, and a commit shall not pay for a call in each.
     #[inline(always)]
     fn next(&mut self) -> Option<NewContent<'b>> {
