@@ -118,7 +118,12 @@ impl Store {
         now: impl Fn() -> Timestamp,
         addresses: &mut Vec<Address>,
     ) -> Result<SyncPoint, StoreError> {
-        let reservation = Reservation::new(Urgency::Collect, Company::Any).on(node);
+        let mut reservation = Reservation::new(Urgency::Collect, Company::Any).on(node);
+        if !self.holds.is_empty() {
+            // What is copied may have to stay as long as another process reads, and a full database can delete all
+            // the same.
+            reservation.spends = Urgency::Write;
+        }
         let (appended, payload) =
             self.append_to(&self.survivor_streams, hint, reservation, contents, now, addresses)?;
         self.appended.add(hint, payload);
@@ -514,6 +519,8 @@ fn take_stream(streams: &[Padded<Mutex<Stream>>], hint: usize) -> MutexGuard<'_,
 #[derive(Debug)]
 pub(crate) struct Reservation {
     pub(crate) urgency: Urgency,
+    /// It takes as much of the reserve as something of this urgency may.
+    pub(crate) spends: Urgency,
     /// The node that the room is to be on, if that matters.
     pub(crate) node: Option<usize>,
     company: Company,
@@ -535,7 +542,7 @@ impl Reservation {
     }
 
     pub fn new(urgency: Urgency, company: Company) -> Self {
-        Self { urgency, node: None, company, opened: false, carved: Vec::new() }
+        Self { urgency, spends: urgency, node: None, company, opened: false, carved: Vec::new() }
     }
 
     /// The same on a node.

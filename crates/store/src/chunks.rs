@@ -144,8 +144,8 @@ impl Store {
     ) -> Result<BlockId, MediumError> {
         if let Some(id) = allocator.take(class, |chunk| self.nodes.is_near(chunk, node)) {
             let end = self.block(id).0.end_of(id.index);
-            let left = self.leave_chunks(allocator, reservation.urgency);
-            let backed = left.and_then(|()| self.back(allocator, end, reservation.urgency));
+            let left = self.leave_chunks(allocator, reservation.spends);
+            let backed = left.and_then(|()| self.back(allocator, end, reservation.spends));
             if backed.is_err() {
                 allocator.give(class, id);
             }
@@ -156,7 +156,7 @@ impl Store {
         if reservation.is_of_copies()
             && let Some(id) = allocator.first_unsettled(class)
         {
-            self.back(allocator, self.block(id).0.end_of(id.index), reservation.urgency)?;
+            self.back(allocator, self.block(id).0.end_of(id.index), reservation.spends)?;
             allocator.take_unsettled(id);
             return Ok(id);
         }
@@ -166,12 +166,12 @@ impl Store {
             Some(at) => at,
             None => {
                 let first = reservation.carved.len();
-                reservation.carved.append(&mut self.carve(allocator, class, node, reservation.urgency)?);
+                reservation.carved.append(&mut self.carve(allocator, class, node, reservation.spends)?);
                 first
             }
         };
         let id = reservation.carved[at];
-        self.back(allocator, self.block(id).0.end_of(id.index), reservation.urgency)?;
+        self.back(allocator, self.block(id).0.end_of(id.index), reservation.spends)?;
         Ok(reservation.carved.remove(at))
     }
 

@@ -661,7 +661,7 @@ impl fmt::Display for Error {
             Error::UnfitMedium { detail } => f.write_str(detail),
             Error::MediumFailed { cause } => write!(
                 f,
-                "the medium failed ({cause}); what was acknowledged as durable before is in the data file, what was being committed may be there or not, no further commit is accepted, and reads go on; see to the cause, copying the rows first if the file itself is gone, then close the database and open it again"
+                "the medium failed ({cause}); what was acknowledged as durable before is kept in the data file, what was being committed may be there or not, no further commit is accepted, and reads go on; see to the cause, copying the rows first if the file itself is gone, then close the database and open it again"
             ),
             Error::AlreadyOpen { path, process } => {
                 let user = User(*process);

@@ -280,7 +280,10 @@ fn beside_a_reader(options: Options, rows: u32, act: impl FnOnce(&Database, &Tab
     }
     let reader = Options::new().open_read_only(place.path()).expect("a reader");
     for id in (0..rows).step_by(4) {
-        db.run(|txn| txn.upsert(&t, &row(id, 1)).map(drop)).expect("update");
+        match db.run(|txn| txn.upsert(&t, &row(id, 1)).map(drop)) {
+            Err(Error::StorageFull { .. }) => break,
+            updated => updated.expect("update"),
+        }
     }
     thread::sleep(Duration::from_millis(400));
     act(&db, &t);
