@@ -109,21 +109,17 @@ impl Store {
         Ok(appended)
     }
 
-    /// Appends copies to blocks that hold only copies, on a node.
+    /// Appends copies to blocks that hold only copies, on a node. They take as much of the reserve as `spends` may.
     pub(crate) fn append_survivors<'c>(
         &self,
         hint: usize,
-        node: Option<usize>,
+        (node, spends): (Option<usize>, Urgency),
         contents: impl Iterator<Item = NewContent<'c>> + Clone,
         now: impl Fn() -> Timestamp,
         addresses: &mut Vec<Address>,
     ) -> Result<SyncPoint, StoreError> {
         let mut reservation = Reservation::new(Urgency::Collect, Company::Any).on(node);
-        if !self.holds.is_empty() {
-            // What is copied may have to stay as long as another process reads, and a full database can delete all
-            // the same.
-            reservation.spends = Urgency::Write;
-        }
+        reservation.spends = spends;
         let (appended, payload) =
             self.append_to(&self.survivor_streams, hint, reservation, contents, now, addresses)?;
         self.appended.add(hint, payload);

@@ -16,6 +16,7 @@ use crate::format::{BLOCK_HEADER_BYTES, ENTRY_BYTES, FrozenFlag};
 use crate::kept_tiles::KeepLinks;
 use crate::store::Store;
 use crate::stream::NewContent;
+use crate::stream::Urgency;
 use crate::tile::Tile;
 
 /// The outcome of superseding a version.
@@ -257,8 +258,13 @@ impl Store {
         let contents = survivors.iter().map(|(table, Survivor { content, .. })| {
             NewContent::copy_of(*table, content, content.flags().relocated())
         });
-        let node = survivors.first().and_then(|(_, first)| self.nodes.of(first.address));
-        self.append_survivors(hint, node, contents, now, addresses)
+        let first = survivors.first().map(|(_, first)| first.address);
+        let node = first.and_then(|first| self.nodes.of(first));
+        let spends = first.map_or(Urgency::Collect, |first| {
+            let (chunk, index, ..) = self.locate(first);
+            self.holds.look().urgency_of_copies(chunk.block_ref(index))
+        });
+        self.append_survivors(hint, (node, spends), contents, now, addresses)
     }
 
     /// Ends the generation of a frozen block that no transaction can see into

@@ -15,6 +15,7 @@ use pantile_base::control::{Control, is_removed};
 use pantile_base::sync::{RwLock, RwLockReadGuard};
 
 use crate::block::BlockRef;
+use crate::stream::Urgency;
 
 /// When a table existed, which has been dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,6 +46,8 @@ struct Hold {
     dead: HashSet<BlockRef, FixedState>,
     /// It may still look at any part of the medium.
     is_scanning: bool,
+    /// Blocks that were opened by then, and held for the process before it in the list, which has ended since.
+    passed_on: Timestamp,
 }
 
 impl Hold {
@@ -68,8 +71,6 @@ pub struct Holds(RwLock<Held>);
 pub(crate) struct Held {
     holds: Vec<Hold>,
     last: u64,
-    /// Blocks that were opened by then have been held for a process that has ended, and for others since.
-    passed_on: Timestamp,
 }
 
 impl Held {
@@ -77,9 +78,24 @@ impl Held {
     fn covers_since(&self, block: BlockRef, before: Timestamp) -> bool {
         self.holds.iter().any(|hold| hold.opened_by < before && hold.covers(block))
     }
-}
 
-impl Held {
+    /// Whether a block is held, and if so, whether the process that has held it for longest has taken it over from one
+    /// that has ended.
+    fn taken_over(&self, block: BlockRef) -> Option<bool> {
+        let first = self.holds.iter().find(|hold| hold.covers(block))?;
+        Some(block.opened_at <= first.passed_on.get())
+    }
+
+    /// What copies of what is alive in a block may take of the reserve. They bring no space as long as the block is held,
+    /// and a full database can delete all the same. But if one process after the other holds it, it is dead for the next.
+    pub fn urgency_of_copies(&self, block: BlockRef) -> Urgency {
+        match self.taken_over(block) {
+            None => Urgency::Collect,
+            Some(true) => Urgency::Delete,
+            Some(false) => Urgency::Write,
+        }
+    }
+
     /// Whether the generation of a block may not end.
     pub fn covers(&self, block: BlockRef) -> bool {
         self.holds.iter().any(|hold| hold.covers(block)) && !is_removed(Control::HeldForReaders)
@@ -123,6 +139,7 @@ impl Holds {
             reads_at: Timestamp::ZERO,
             dead: HashSet::default(),
             is_scanning: true,
+            passed_on: Timestamp::ZERO,
         });
         number
     }
@@ -160,14 +177,11 @@ impl Holds {
 
     /// Ends a hold.
     pub fn end(&self, number: u64) {
-        let held = &mut *self.0.write();
-        // Others have been there for longer than one that is not the first, and had its blocks already.
-        let was_first =
-            held.holds.first().filter(|first| first.number == number && first.opened_by < Timestamp::MAX);
-        held.passed_on = held.passed_on.max(was_first.map_or(Timestamp::ZERO, |first| first.opened_by));
-        held.holds.retain(|hold| hold.number != number);
-        if held.holds.is_empty() {
-            held.passed_on = Timestamp::ZERO;
+        let holds = &mut self.0.write().holds;
+        let Some(at) = holds.iter().position(|hold| hold.number == number) else { return };
+        let ended = holds.remove(at);
+        if let Some(next) = holds.get_mut(at).filter(|_| ended.opened_by < Timestamp::MAX) {
+            next.passed_on = next.passed_on.max(ended.passed_on).max(ended.opened_by);
         }
     }
 
@@ -180,7 +194,7 @@ impl Holds {
     /// is copied once if one process after the other holds it: the next does not look into a dead block.
     pub fn keep_since(&self, block: BlockRef, before: Timestamp) -> bool {
         let held = self.look();
-        block.opened_at > held.passed_on.get() && held.covers_since(block, before)
+        held.covers_since(block, before) && held.taken_over(block) == Some(false)
     }
 
     /// The numbers of the holds for processes that began before this time.

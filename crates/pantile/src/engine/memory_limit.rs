@@ -113,12 +113,13 @@ impl MemoryLimit {
         self.writes.store(writes as u32, Ordering::Relaxed);
     }
 
-    /// Notes what is taken for a table, which has this allowance.
-    pub fn allow(&self, allowance: &Allowance, taken: &MemoryUse) {
+    /// Notes what is taken for a table, which has this allowance. As many tables may have one, out of the same bytes.
+    pub fn allow(&self, allowance: &Allowance, taken: &MemoryUse, tables: usize) {
         let left = |&adds: &Adds| self.left(taken.counted(), adds);
         let refused = [Adds::Version, Adds::Row].into_iter().find(|adds| left(adds) == 0);
         let most = [Adds::Row, Adds::Version].iter().map(left).find(|&left| left > 0);
-        let writes = most.map_or(0, |left| (left / WRITE_BYTES).clamp(WRITES.0, WRITES.1));
+        let writes =
+            most.map_or(0, |left| (left / (WRITE_BYTES * tables.max(1) as u64)).clamp(WRITES.0, WRITES.1));
         allowance.refused.store(refused.map_or(NOTHING, |adds| adds as u8), Ordering::Relaxed);
         allowance.writes.store(writes as i64, Ordering::Relaxed);
         allowance.era.store(self.era.load(Ordering::Relaxed), Ordering::Relaxed);

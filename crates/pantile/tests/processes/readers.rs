@@ -317,6 +317,8 @@ fn blocks_do_not_stay_for_one_reader_after_the_other() {
         .column("bytes", Type::FixedBytes(3000))
         .primary_key(["id"]);
     let t = db.create_table(def).expect("table");
+    // It holds none of the blocks that come after it.
+    let always = Database::open_read_only(place.path()).expect("a reader");
     let mut reader = Database::open_read_only(place.path()).expect("a reader");
     for round in 0..16u32 {
         let rows = || round * 2000..(round + 1) * 2000;
@@ -334,6 +336,31 @@ fn blocks_do_not_stay_for_one_reader_after_the_other() {
     await_that("the space follows the data", || {
         db.run(|txn| txn.upsert(&t, &row(0, 1)).map(drop)).expect("update");
         taken() < 70 << 20
+    });
+    drop((always, reader));
+    db.close().expect("close");
+}
+
+/// Blocks that came after a reader are none of its.
+#[test]
+fn a_full_database_has_room_again_beside_a_reader_of_before() {
+    let place = ScratchDir::new();
+    let options = Options::new().durability(Durability::None).max_bytes(24 << 20);
+    let db = options.open(place.path()).expect("open");
+    let def = TableDef::new("t")
+        .column("id", Type::U32)
+        .column("bytes", Type::FixedBytes(3000))
+        .primary_key(["id"]);
+    let t = db.create_table(def).expect("table");
+    let reader = Database::open_read_only(place.path()).expect("a reader");
+    let full = (0..).find(|&id| db.run(|txn| txn.insert(&t, &row(id, 1))).is_err()).expect("it is full");
+    for id in (0..full).step_by(2) {
+        db.run(|txn| txn.delete(&t, &[id.into()])).expect("delete");
+    }
+    let mut id = full;
+    await_that("there is room again", || {
+        id += u32::from(db.run(|txn| txn.insert(&t, &row(id, 1))).is_ok());
+        id == full + 500
     });
     drop(reader);
     db.close().expect("close");

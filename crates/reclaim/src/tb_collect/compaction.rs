@@ -38,6 +38,8 @@ const LEAST_COPIES: u64 = 16 << 20;
 const COPIES_SHARE: u64 = 8;
 /// Share of a chunk that may have to be copied to empty the chunk.
 const MOST_OF_CHUNK: f64 = 0.75;
+/// Epochs for which what is kept may be out of date, at least: a survey looks at all blocks.
+const STALE_FOR: u64 = 5;
 /// Bytes that emptying chunks must bring.
 const LEAST_WON: u64 = CHUNK_BYTES / 4 * 3;
 
@@ -55,7 +57,9 @@ impl TbCollect {
     /// Examines blocks if space is to be won, and chooses some when all have
     /// been examined.
     pub(super) fn survey(&self, cx: &Context<'_>, survey: &mut Survey, now: Timestamp) {
-        let is_due = self.pacer.excess() + self.pacer.chunk_excess() > 0 || survey.kept.is_stale;
+        let is_stale =
+            survey.kept.is_stale && self.epochs.of(now).0 >= self.epochs.of(survey.kept.at).0 + STALE_FOR;
+        let is_due = self.pacer.excess() + self.pacer.chunk_excess() > 0 || is_stale;
         if !is_due && !survey.is_partial() {
             (survey.fruitless, survey.is_held) = (None, false);
             return;
@@ -209,6 +213,7 @@ impl TbCollect {
         let recent = self.recent(running);
         let mut kept = Kept {
             bytes: 0,
+            at: cx.registry.now(),
             is_stale: false,
             readers: running.below(recent).into(),
             processes: cx.store.holds().of_before(recent),
@@ -228,8 +233,8 @@ impl TbCollect {
         kept
     }
 
-    /// How many bytes are kept, as far as the last survey has seen. There will be another one once somebody has ended
-    /// who kept them.
+    /// How many bytes are kept, as far as the last survey has seen. If somebody has ended who kept them, there will be
+    /// another one soon.
     pub(super) fn still_kept(&self, cx: &Context<'_>, survey: &mut Survey) -> u64 {
         if survey.kept.bytes > 0
             && let Some(running) = cx.registry.running_set()

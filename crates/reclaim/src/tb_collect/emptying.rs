@@ -138,8 +138,8 @@ impl TbCollect {
         let now = || cx.registry.draw_unread(cx.slot);
         let copies = match cx.store.copy_survivors(cx.slot.index(), &copied, now, &mut addresses) {
             Err(StoreError::Medium(full)) if full.is_full() => {
-                // Other blocks may need less room, or make some.
-                emptying.left_behind = true;
+                // Other blocks may need less room, or make some. For this one, that is all for now.
+                (emptying.left_behind, emptying.slot) = (true, None);
                 return Ok(());
             }
             other => other?,

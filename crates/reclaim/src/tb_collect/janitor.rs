@@ -9,7 +9,7 @@ use pantile_store::{BlockInfo, BlockRef, BlockState, KeptLinks, StoreError, Tile
 
 use super::TbCollect;
 use super::state::Janitor;
-use super::survey::Survey;
+use super::survey::{Kept, Survey};
 use crate::Context;
 use crate::counters::add;
 use crate::tombstones::Sweep;
@@ -106,8 +106,16 @@ impl TbCollect {
     }
 
     fn look(&self, cx: &Context<'_>, survey: &mut Survey, now: Timestamp) {
-        let kept = self.still_kept(cx, survey);
-        self.pacer.look(&self.options, cx.store, (cx.tuples.live_bytes(), kept), now);
+        let (live, kept) = (cx.tuples.live_bytes(), self.still_kept(cx, survey));
+        if survey.kept.is_stale {
+            self.pacer.look(&self.options, cx.store, (live, 0), now);
+            if self.pacer.excess() + self.pacer.chunk_excess() == 0 {
+                // Whatever is still kept, there is nothing to be won.
+                survey.kept = Kept::default();
+                return;
+            }
+        }
+        self.pacer.look(&self.options, cx.store, (live, kept), now);
     }
 
     /// Whether few tombstones are worth a sweep.

@@ -149,6 +149,9 @@ impl Reclaimer for TbCollect {
         if self.is_more.load(Ordering::Relaxed) || survey.is_partial() {
             return Debt::More;
         }
+        if survey.kept.is_stale {
+            return Debt::Payable;
+        }
         let (mut is_emptying, mut is_pending) = (false, false);
         for shard in &self.shards {
             let queues = shard.lock();

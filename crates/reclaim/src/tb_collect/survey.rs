@@ -50,6 +50,8 @@ pub(super) struct Survey {
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     pub bytes: u64,
+    /// When that was added up.
+    pub at: Timestamp,
     /// Somebody has ended since for whom it was kept.
     pub is_stale: bool,
     /// Where those transactions read that have been running for long.
