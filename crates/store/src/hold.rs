@@ -87,13 +87,9 @@ impl Held {
     }
 
     /// What copies of what is alive in a block may take of the reserve. They bring no space as long as the block is held,
-    /// and a full database can delete all the same. But if one process after the other holds it, it is dead for the next.
+    /// and a full database can delete all the same.
     pub fn urgency_of_copies(&self, block: BlockRef) -> Urgency {
-        match self.taken_over(block) {
-            None => Urgency::Collect,
-            Some(true) => Urgency::Delete,
-            Some(false) => Urgency::Write,
-        }
+        if self.covers(block) { Urgency::Write } else { Urgency::Collect }
     }
 
     /// Whether the generation of a block may not end.
@@ -180,8 +176,10 @@ impl Holds {
         let holds = &mut self.0.write().holds;
         let Some(at) = holds.iter().position(|hold| hold.number == number) else { return };
         let ended = holds.remove(at);
-        if let Some(next) = holds.get_mut(at).filter(|_| ended.opened_by < Timestamp::MAX) {
-            next.passed_on = next.passed_on.max(ended.passed_on).max(ended.opened_by);
+        if let Some(next) = holds.get_mut(at) {
+            // One that has not been admitted yet has none of its own.
+            let own = if ended.opened_by < Timestamp::MAX { ended.opened_by } else { Timestamp::ZERO };
+            next.passed_on = next.passed_on.max(ended.passed_on).max(own);
         }
     }
 

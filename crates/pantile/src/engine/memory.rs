@@ -73,7 +73,7 @@ impl Core {
         }
         self.memory.note(&taken);
         if let Nodes::Rows(table) = nodes {
-            self.memory.allow(&table.allowance, &taken, self.tables.count());
+            self.memory.allow(&table.allowance, &taken);
         }
         match left {
             0 => Err(Error::MemoryFull(Box::new(taken))),

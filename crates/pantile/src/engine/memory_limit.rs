@@ -51,6 +51,8 @@ pub(crate) struct MemoryLimit {
     writes: AtomicU32,
     /// Rises when allowances begin to count.
     era: AtomicU32,
+    /// Tables that have had an allowance in this era.
+    allowances: AtomicU32,
 }
 
 /// What may be added to a table when no memory is left for new rows but free nodes.
@@ -71,7 +73,12 @@ impl MemoryLimit {
     /// Of this many bytes, or of what suits the machine.
     pub fn new(bytes: Option<u64>) -> Self {
         let default = || available_memory().map_or(u64::MAX, |memory| memory / SHARE.1 * SHARE.0);
-        Self { bytes: bytes.unwrap_or_else(default), writes: AtomicU32::new(0), era: AtomicU32::new(0) }
+        Self {
+            bytes: bytes.unwrap_or_else(default),
+            writes: AtomicU32::new(0),
+            era: AtomicU32::new(0),
+            allowances: AtomicU32::new(0),
+        }
     }
 
     /// The limit.
@@ -109,26 +116,30 @@ impl MemoryLimit {
         };
         if writes == 0 && self.writes.load(Ordering::Relaxed) > 0 {
             self.era.fetch_add(1, Ordering::Relaxed);
+            self.allowances.store(0, Ordering::Relaxed);
         }
         self.writes.store(writes as u32, Ordering::Relaxed);
     }
 
-    /// Notes what is taken for a table, which has this allowance. As many tables may have one, out of the same bytes.
-    pub fn allow(&self, allowance: &Allowance, taken: &MemoryUse, tables: usize) {
+    /// Notes what is taken for a table, which has this allowance. Others may have one, out of the same bytes.
+    pub fn allow(&self, allowance: &Allowance, taken: &MemoryUse) {
+        let era = self.era.load(Ordering::Relaxed);
+        let is_new = allowance.era.load(Ordering::Relaxed) != era;
+        let tables = self.allowances.fetch_add(u32::from(is_new), Ordering::Relaxed) + u32::from(is_new);
         let left = |&adds: &Adds| self.left(taken.counted(), adds);
         let refused = [Adds::Version, Adds::Row].into_iter().find(|adds| left(adds) == 0);
         let most = [Adds::Row, Adds::Version].iter().map(left).find(|&left| left > 0);
-        let writes =
-            most.map_or(0, |left| (left / (WRITE_BYTES * tables.max(1) as u64)).clamp(WRITES.0, WRITES.1));
+        let writes = most
+            .map_or(0, |left| (left / (WRITE_BYTES * u64::from(tables.max(1)))).clamp(WRITES.0, WRITES.1));
         allowance.refused.store(refused.map_or(NOTHING, |adds| adds as u8), Ordering::Relaxed);
         allowance.writes.store(writes as i64, Ordering::Relaxed);
-        allowance.era.store(self.era.load(Ordering::Relaxed), Ordering::Relaxed);
+        allowance.era.store(era, Ordering::Relaxed);
     }
 }
 
 impl Default for Allowance {
     /// None: the first write is checked.
     fn default() -> Self {
-        Self { writes: AtomicI64::new(0), era: AtomicU32::new(0), refused: AtomicU8::new(NOTHING) }
+        Self { writes: AtomicI64::new(0), era: AtomicU32::new(u32::MAX), refused: AtomicU8::new(NOTHING) }
     }
 }

@@ -234,11 +234,6 @@ impl Tables {
         })
     }
 
-    /// The number of tables, those included that users do not see.
-    pub fn count(&self) -> usize {
-        self.by_id.read().len()
-    }
-
     /// All tables, by id. The lock is not held while the caller works on
     /// them: a collector at work waits for it.
     pub fn all(&self) -> Vec<Arc<TableInner>> {

@@ -267,7 +267,8 @@ fn readers_one_after_the_other_hold_no_more_than_one() {
 }
 
 /// Rows of 3 KB, and a reader that has been there for longer than a few epochs once some of each block is dead.
-fn beside_a_reader(options: Options, rows: u32, act: impl FnOnce(&Database, &Table)) {
+/// With `takes_over`, another one has been there before.
+fn beside_a_reader(options: Options, rows: u32, takes_over: bool, act: impl FnOnce(&Database, &Table)) {
     let place = ScratchDir::new();
     let db = options.durability(Durability::None).open(place.path()).expect("open");
     let def = TableDef::new("t")
@@ -278,7 +279,9 @@ fn beside_a_reader(options: Options, rows: u32, act: impl FnOnce(&Database, &Tab
     for id in 0..rows {
         db.run(|txn| txn.insert(&t, &row(id, 0))).expect("insert");
     }
-    let reader = Options::new().open_read_only(place.path()).expect("a reader");
+    let before = takes_over.then(|| Database::open_read_only(place.path()).expect("a reader"));
+    let reader = Database::open_read_only(place.path()).expect("a reader");
+    drop(before);
     for id in (0..rows).step_by(4) {
         match db.run(|txn| txn.upsert(&t, &row(id, 1)).map(drop)) {
             Err(Error::StorageFull { .. }) => break,
@@ -298,7 +301,7 @@ fn row(id: u32, byte: u8) -> [Value<'static>; 2] {
 /// The blocks would stay beside the copies.
 #[test]
 fn what_a_reader_reads_is_not_moved_together() {
-    beside_a_reader(Options::new(), 6000, |db, _| {
+    beside_a_reader(Options::new(), 6000, false, |db, _| {
         let before = db.stats();
         db.compact().expect("compact");
         let after = db.stats();
@@ -368,14 +371,16 @@ fn a_full_database_has_room_again_beside_a_reader_of_before() {
 
 #[test]
 fn a_full_database_can_delete_beside_a_reader() {
-    beside_a_reader(Options::new().max_bytes(24 << 20), 5000, |db, t| {
-        let full = (5000..).find_map(|id| db.run(|txn| txn.insert(t, &row(id, 1))).err());
-        assert!(matches!(full, Some(Error::StorageFull { .. })), "{full:?}");
-        for id in 0..2000u32 {
-            let is_gone = db.run(|txn| txn.delete(t, &[id.into()]));
-            assert!(is_gone.unwrap_or_else(|error| panic!("{id} of 2000: {error}")));
-        }
-    });
+    for takes_over in [false, true] {
+        beside_a_reader(Options::new().max_bytes(24 << 20), 5000, takes_over, |db, t| {
+            let full = (5000..).find_map(|id| db.run(|txn| txn.insert(t, &row(id, 1))).err());
+            assert!(matches!(full, Some(Error::StorageFull { .. })), "{full:?}");
+            for id in 0..2000u32 {
+                let is_gone = db.run(|txn| txn.delete(t, &[id.into()]));
+                assert!(is_gone.unwrap_or_else(|error| panic!("{id} of 2000 ({takes_over}): {error}")));
+            }
+        });
+    }
 }
 
 /// A table that is dropped while another process reads it keeps its space, but not its indexes, and the

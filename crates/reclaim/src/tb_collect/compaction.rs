@@ -57,8 +57,8 @@ impl TbCollect {
     /// Examines blocks if space is to be won, and chooses some when all have
     /// been examined.
     pub(super) fn survey(&self, cx: &Context<'_>, survey: &mut Survey, now: Timestamp) {
-        let is_stale =
-            survey.kept.is_stale && self.epochs.of(now).0 >= self.epochs.of(survey.kept.at).0 + STALE_FOR;
+        let is_old = || self.epochs.of(now).0 >= self.epochs.of(survey.kept.at).0 + STALE_FOR;
+        let is_stale = survey.kept.is_stale && (self.pacer.is_ending() || is_old());
         let is_due = self.pacer.excess() + self.pacer.chunk_excess() > 0 || is_stale;
         if !is_due && !survey.is_partial() {
             (survey.fruitless, survey.is_held) = (None, false);

@@ -106,16 +106,12 @@ impl TbCollect {
     }
 
     fn look(&self, cx: &Context<'_>, survey: &mut Survey, now: Timestamp) {
-        let (live, kept) = (cx.tuples.live_bytes(), self.still_kept(cx, survey));
-        if survey.kept.is_stale {
-            self.pacer.look(&self.options, cx.store, (live, 0), now);
-            if self.pacer.excess() + self.pacer.chunk_excess() == 0 {
-                // Whatever is still kept, there is nothing to be won.
-                survey.kept = Kept::default();
-                return;
-            }
+        let kept = self.still_kept(cx, survey);
+        self.pacer.look(&self.options, cx.store, (cx.tuples.live_bytes(), kept), now);
+        if survey.kept.is_stale && !self.pacer.is_beyond_without_kept() {
+            // Whatever is still kept, there is nothing to be won.
+            survey.kept = Kept::default();
         }
-        self.pacer.look(&self.options, cx.store, (live, kept), now);
     }
 
     /// Whether few tombstones are worth a sweep.

@@ -150,7 +150,8 @@ impl Reclaimer for TbCollect {
             return Debt::More;
         }
         if survey.kept.is_stale {
-            return Debt::Payable;
+            let waits_for_space = self.pacer.is_beyond() || self.pacer.is_ending();
+            return if waits_for_space { Debt::Space } else { Debt::Payable };
         }
         let (mut is_emptying, mut is_pending) = (false, false);
         for shard in &self.shards {

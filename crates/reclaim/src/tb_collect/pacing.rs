@@ -78,6 +78,8 @@ pub(super) struct Pacer {
     is_resting: AtomicBool,
     /// Whether more is taken than promised.
     is_beyond: AtomicBool,
+    /// The same if what is kept for readers counted, too.
+    is_beyond_without_kept: AtomicBool,
     /// Whether something will have to go once less is updated.
     is_calming: AtomicBool,
     /// Whether nothing more is updated: the database is being closed.
@@ -161,6 +163,11 @@ impl Pacer {
     /// Whether more is taken than promised.
     pub fn is_beyond(&self) -> bool {
         self.is_beyond.load(Ordering::Relaxed)
+    }
+
+    /// Whether more would be taken than promised if nothing were kept for readers.
+    pub fn is_beyond_without_kept(&self) -> bool {
+        self.is_beyond_without_kept.load(Ordering::Relaxed)
     }
 
     /// Whether there will be something to do if no more is updated.
@@ -306,6 +313,8 @@ impl Pacer {
         let record_bytes = if excess > 0 { (dead / RECORDS).max(LEAST_BYTES) } else { 0 };
         self.record_bytes.store(record_bytes, Ordering::Relaxed);
         self.look_at.store(self.superseded() + (dead / LOOKS).max(LEAST_BYTES), Ordering::Relaxed);
+        let is_beyond_without_kept = (blocks + soon).max(taken) > allowed - kept;
+        self.is_beyond_without_kept.store(is_beyond_without_kept, Ordering::Relaxed);
         let chunks = taken.saturating_sub(allowed);
         let lasting = self.lasting(chunks, now);
         (excess, if is_at_rest { chunks } else { lasting })
