@@ -99,7 +99,7 @@ impl RunningSet {
 
     /// Whether a transaction reads below `ts` now.
     pub fn is_any_below(&self, ts: Timestamp) -> bool {
-        self.points.first().is_some_and(|&first| first < ts)
+        !self.below(ts).is_empty()
     }
 
     /// Which transactions can see a version of a block whose versions were

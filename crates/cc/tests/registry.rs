@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use pantile_base::limits::{TRANSACTION_SLOTS, WRITER_SLOTS};
 use pantile_base::{TableId, Timestamp, TupleId};
-use pantile_cc::{Begin, Clock, ClockSource, Full, ReadMarks, Registry};
+use pantile_cc::{Begin, Clock, ClockSource, Full, ReadMarks, Registry, Slot};
 use pantile_testkit::{Patience, SaysDone, await_that};
 
 const SOURCES: [ClockSource; 2] = [ClockSource::CycleCounter, ClockSource::SharedCounter];
@@ -347,11 +347,11 @@ fn waiting_ends_with_the_lock_the_limit_or_a_circle() {
     });
 }
 
-/// A waiter that has not noticed yet that its wait is over is in no circle.
-#[test]
-fn a_wait_for_a_bound_that_has_moved_closes_no_circle() {
+/// B waits for A and is held up at its first look behind the announcement, at which it is free as `is_free` says. A makes
+/// the `change` that ends this wait, and waits for B: that closes no circle.
+fn a_wait_that_is_over_is_in_no_circle(begin: Begin, is_free: bool, change: impl FnOnce(&Registry, Slot)) {
     let registry = registry(ClockSource::SharedCounter);
-    let [a, b] = [0, 1].map(|_| registry.begin(Begin::WriterAtBegin).expect("a slot").0);
+    let [a, b] = [0, 1].map(|_| registry.begin(begin).expect("a slot").0);
     let [bound_a, bound_b] = [a, b].map(|slot| registry.pending(slot));
     let (looks, is_noticed) = (AtomicU32::new(0), AtomicBool::new(false));
     thread::scope(|scope| {
@@ -360,16 +360,16 @@ fn a_wait_for_a_bound_that_has_moved_closes_no_circle() {
             let slow = || {
                 // The look after this many is the first one behind the announcement. It
                 // takes until the other wait is over.
-                if looks.fetch_add(1, Ordering::SeqCst) > 64 {
+                let is_behind = looks.fetch_add(1, Ordering::SeqCst) > 64;
+                if is_behind {
                     await_that("the other wait is over", || is_noticed.load(Ordering::SeqCst));
                 }
-                false
+                is_behind && is_free
             };
             registry.wait(b, a, bound_a, Duration::MAX, slow)
         });
         await_that("b waits", || looks.load(Ordering::SeqCst) > 65);
-        registry.set_moving(a);
-        registry.draw_commit(a, Timestamp::ZERO);
+        change(&registry, a);
         let soon = Duration::from_millis(20);
         assert_eq!(registry.wait(a, b, bound_b, soon, || false), Some(false));
         registry.wake(a);
@@ -378,33 +378,19 @@ fn a_wait_for_a_bound_that_has_moved_closes_no_circle() {
     });
 }
 
+/// A waiter that has not noticed yet that its wait is over is in no circle.
+#[test]
+fn a_wait_for_a_bound_that_has_moved_closes_no_circle() {
+    a_wait_that_is_over_is_in_no_circle(Begin::WriterAtBegin, false, |registry, a| {
+        registry.set_moving(a);
+        registry.draw_commit(a, Timestamp::ZERO);
+    });
+}
+
 /// The same, if the other has released the lock and goes on.
 #[test]
 fn a_wait_for_a_lock_that_is_free_closes_no_circle() {
-    let registry = registry(ClockSource::SharedCounter);
-    let [a, b] = [0, 1].map(|_| registry.begin(Begin::LateWriter).expect("a slot").0);
-    let [bound_a, bound_b] = [a, b].map(|slot| registry.pending(slot));
-    let (looks, is_noticed) = (AtomicU32::new(0), AtomicBool::new(false));
-    thread::scope(|scope| {
-        let noticed = SaysDone(&is_noticed);
-        let waiter = scope.spawn(|| {
-            let slow = || {
-                // As above.
-                let is_behind = looks.fetch_add(1, Ordering::SeqCst) > 64;
-                if is_behind {
-                    await_that("the other wait is over", || is_noticed.load(Ordering::SeqCst));
-                }
-                is_behind
-            };
-            registry.wait(b, a, bound_a, Duration::MAX, slow)
-        });
-        await_that("b waits", || looks.load(Ordering::SeqCst) > 65);
-        registry.wake(a);
-        let soon = Duration::from_millis(20);
-        assert_eq!(registry.wait(a, b, bound_b, soon, || false), Some(false));
-        drop(noticed);
-        assert_eq!(waiter.join().expect("no panic"), Some(true));
-    });
+    a_wait_that_is_over_is_in_no_circle(Begin::LateWriter, true, |registry, a| registry.wake(a));
 }
 
 /// If the other has released another lock, the waiter is still in the circle once it has noticed.

@@ -91,6 +91,20 @@ impl Sweep {
         }
     }
 
+    /// Bytes of what it has noted: a slot and a byte for each place of the table.
+    pub fn bytes(&self) -> u64 {
+        let slot = size_of::<((TableId, TupleId), (Address, Timestamp))>();
+        let bytes = match &self.stage {
+            Stage::None => 0,
+            Stage::Gather { waiting, .. } | Stage::Settle { waiting, .. } | Stage::Meet { waiting, .. } => {
+                // Seven of eight places may be taken.
+                waiting.capacity() * 8 / 7 * (slot + 1)
+            }
+            Stage::Drop { waiting } => waiting.capacity() * slot,
+        };
+        bytes as u64
+    }
+
     /// Whether a sweep has begun and not ended.
     pub fn is_under_way(&self) -> bool {
         !matches!(self.stage, Stage::None)

@@ -81,6 +81,11 @@ impl Transaction {
         self.core.store.medium().end_fence(point).map_err(from_medium)
     }
 
+    /// Waits until all is durable that the transaction has met.
+    pub(super) fn await_met(&mut self) -> Result<()> {
+        self.last_met().map_or(Ok(()), |point| self.await_point(point))
+    }
+
     /// When all is durable that the transaction has met.
     pub(super) fn last_met(&mut self) -> Option<SyncPoint> {
         self.buffers.depends.get_mut().iter().map(|flight| flight.point).max()
@@ -98,7 +103,7 @@ impl Transaction {
         // The list is one content more.
         let is_full = self.buffers.appends.len() as u64 >= MAX_CONTENTS_PER_TRANSACTION;
         if self.buffers.depends.get_mut().len() > MOST_LISTED || is_full {
-            self.last_met().map_or(Ok(()), |point| self.await_point(point))?;
+            self.await_met()?;
             self.buffers.depends.get_mut().clear();
         }
         let buffers = &mut *self.buffers;

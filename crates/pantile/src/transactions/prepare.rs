@@ -181,7 +181,7 @@ impl Transaction {
         self.check_ended()?;
         self.core.check_open()?;
         // What it has read stays: others go on by it once they hear that it is prepared.
-        self.last_met().map_or(Ok(()), |point| self.await_point(point))?;
+        self.await_met()?;
         self.begin_prepared(0);
         self.end_preparing()
     }

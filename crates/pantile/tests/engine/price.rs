@@ -64,7 +64,6 @@ fn updates_beside_a_reader_cost_no_more() {
     for updates in [Updates::Uniform, HOT] {
         let beside = measured(Settings { reader: true, ..SETTINGS }, updates, at_target(2.0));
         let alone = price(updates, at_target(2.0));
-        println!("{beside:#?} {alone:#?}");
         assert!(beside.amplification < 1.5 * alone.amplification, "{beside:#?} and {alone:#?}");
     }
 }

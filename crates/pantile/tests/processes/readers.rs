@@ -271,11 +271,7 @@ fn readers_one_after_the_other_hold_no_more_than_one() {
 fn beside_a_reader(options: Options, rows: u32, takes_over: bool, act: impl FnOnce(&Database, &Table)) {
     let place = ScratchDir::new();
     let db = options.durability(Durability::None).open(place.path()).expect("open");
-    let def = TableDef::new("t")
-        .column("id", Type::U32)
-        .column("bytes", Type::FixedBytes(3000))
-        .primary_key(["id"]);
-    let t = db.create_table(def).expect("table");
+    let t = wide(&db);
     for id in 0..rows {
         db.run(|txn| txn.insert(&t, &row(id, 0))).expect("insert");
     }
@@ -292,6 +288,12 @@ fn beside_a_reader(options: Options, rows: u32, takes_over: bool, act: impl FnOn
     act(&db, &t);
     drop(reader);
     db.close().expect("close");
+}
+
+/// A table of such rows.
+fn wide(db: &Database) -> Table {
+    let def = TableDef::new("t").column("id", Type::U32).column("bytes", Type::FixedBytes(3000));
+    db.create_table(def.primary_key(["id"])).expect("table")
 }
 
 fn row(id: u32, byte: u8) -> [Value<'static>; 2] {
@@ -315,11 +317,7 @@ fn what_a_reader_reads_is_not_moved_together() {
 fn blocks_do_not_stay_for_one_reader_after_the_other() {
     let place = ScratchDir::new();
     let db = Options::new().durability(Durability::None).open(place.path()).expect("open");
-    let def = TableDef::new("t")
-        .column("id", Type::U32)
-        .column("bytes", Type::FixedBytes(3000))
-        .primary_key(["id"]);
-    let t = db.create_table(def).expect("table");
+    let t = wide(&db);
     // It holds none of the blocks that come after it.
     let always = Database::open_read_only(place.path()).expect("a reader");
     let mut reader = Database::open_read_only(place.path()).expect("a reader");
@@ -350,11 +348,7 @@ fn a_full_database_has_room_again_beside_a_reader_of_before() {
     let place = ScratchDir::new();
     let options = Options::new().durability(Durability::None).max_bytes(24 << 20);
     let db = options.open(place.path()).expect("open");
-    let def = TableDef::new("t")
-        .column("id", Type::U32)
-        .column("bytes", Type::FixedBytes(3000))
-        .primary_key(["id"]);
-    let t = db.create_table(def).expect("table");
+    let t = wide(&db);
     let reader = Database::open_read_only(place.path()).expect("a reader");
     let full = (0..).find(|&id| db.run(|txn| txn.insert(&t, &row(id, 1))).is_err()).expect("it is full");
     for id in (0..full).step_by(2) {

@@ -93,7 +93,7 @@ impl TbCollect {
         let known = survey.kept.bytes;
         survey.kept = self.kept(cx, &running, &survey.candidates, kept);
         if survey.kept.bytes != known {
-            self.pacer.look(&self.options, cx.store, (cx.tuples.live_bytes(), survey.kept.bytes), now);
+            self.pace(cx, survey.kept.bytes, now);
         }
         let mut wanted = self.pacer.excess().saturating_sub(coming);
         let chunks = self.pacer.chunk_excess();

@@ -105,9 +105,14 @@ impl TbCollect {
         })
     }
 
+    /// Takes a look at the space, of which so much is kept for readers.
+    pub(super) fn pace(&self, cx: &Context<'_>, kept: u64, now: Timestamp) {
+        self.pacer.look(&self.options, cx.store, (cx.tuples.live_bytes(), kept), now);
+    }
+
     fn look(&self, cx: &Context<'_>, survey: &mut Survey, now: Timestamp) {
         let kept = self.still_kept(cx, survey);
-        self.pacer.look(&self.options, cx.store, (cx.tuples.live_bytes(), kept), now);
+        self.pace(cx, kept, now);
         if survey.kept.is_stale && !self.pacer.is_beyond_without_kept() {
             // Whatever is still kept, there is nothing to be won.
             survey.kept = Kept::default();
@@ -150,9 +155,10 @@ impl TbCollect {
                 add(&self.counters.tombstones_dropped, 1);
             });
             if !sweep.is_under_way() {
-                return;
+                break;
             }
         }
+        self.sweep_bytes.store(sweep.bytes(), Ordering::Relaxed);
     }
 
     /// Drops tiles of blocks whose versions are all visible to every

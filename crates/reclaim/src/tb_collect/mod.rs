@@ -263,7 +263,9 @@ impl Reclaimer for TbCollect {
         stats.kept_tiles = store.kept_tiles();
         stats.queue_capacity = self.pacer.capacity_blocks();
         let retired = self.retired_tiles.lock().iter().map(Tile::bytes).sum::<u64>();
-        stats.queue_bytes = retired + self.leaving_tile_bytes.load(Ordering::Relaxed);
+        let of_janitor =
+            [&self.leaving_tile_bytes, &self.sweep_bytes].map(|bytes| bytes.load(Ordering::Relaxed));
+        stats.queue_bytes = retired + of_janitor.iter().sum::<u64>();
         stats
     }
 }

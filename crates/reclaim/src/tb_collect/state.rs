@@ -36,6 +36,8 @@ pub struct TbCollect {
     pub(super) retired_tiles: Mutex<Vec<Tile>>,
     /// Bytes of the janitor's tiles.
     pub(super) leaving_tile_bytes: AtomicU64,
+    /// Bytes of what its sweep has noted.
+    pub(super) sweep_bytes: AtomicU64,
     pub(super) epochs: EpochManager,
     pub(super) shards: Box<[Shard]>,
     pub(super) janitor: Mutex<Janitor>,
@@ -58,6 +60,7 @@ impl TbCollect {
             kept_instead: None,
             retired_tiles: Mutex::default(),
             leaving_tile_bytes: AtomicU64::new(0),
+            sweep_bytes: AtomicU64::new(0),
             epochs: EpochManager::new(options.epoch),
             shards: (0..shards.max(1)).map(|_| Shard::default()).collect(),
             janitor: Mutex::default(),
