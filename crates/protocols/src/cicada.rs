@@ -5,6 +5,8 @@
 //! marked what it writes. Cicada puts its versions into the chains at the commit, sorted by
 //! contention; here writes have locked their tuples when they were made. Gaps of indexes
 //! are marked by the reads.
+//!
+//! For the collectors it keeps versions from its transactions' beginnings on; marks come with the commit.
 
 use pantile_base::Timestamp;
 use pantile_cc::{Committing, ConcurrencyControl, Protocol, ProtocolDescription, Reads, Refusal};

@@ -1,6 +1,7 @@
 //! Two-phase locking with deadlock detection: a transaction waits, unless that would close a
 //! cycle of transactions that wait for each other. The engine finds cycles when a wait begins
 //! (`Registry::wait`).
+//! The head of `locks.rs` says what all three keep for the collectors.
 
 use pantile_cc::{Access, Protocol, ProtocolDescription, Reads, Txn};
 

@@ -5,6 +5,8 @@
 //! it says before it begins which ones these are. Here the first try finds out: one that needs a
 //! partition out of order, which another has, is rolled back, and its next try takes all that it
 //! came to at its beginning.
+//!
+//! It reads no old version. For the collectors it keeps, by its slot, what it has been handed until it ends.
 
 use pantile_base::sync::Mutex;
 use pantile_base::{Padded, Timestamp};

@@ -5,6 +5,8 @@
 //! wins. At its end it gets a second timestamp and looks whether it would read the same there. One that only
 //! reads needs none of that. In Hekaton others may read what a transaction that is about to commit
 //! has written, and depend on it; here they wait.
+//!
+//! For the collectors it keeps versions from its transactions' beginnings on, which a commit also reads again.
 
 use pantile_base::Timestamp;
 use pantile_cc::{Committing, ConcurrencyControl, Protocol, ProtocolDescription, Reads, Refusal};

@@ -4,6 +4,9 @@
 //!
 //! Instead of predicates, there is one item for the keys of an index. Those who look for keys that may be
 //! absent share it, and so do those who change keys, but not with each other.
+//!
+//! It reads no old version. For the collectors it keeps, by its slot, what it has been handed until it ends, whatever
+//! the policy; locks are in its own memory.
 
 use foldhash::{HashMap, HashMapExt};
 use pantile_base::sync::Mutex;

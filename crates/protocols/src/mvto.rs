@@ -4,6 +4,8 @@
 //! A transaction reads and writes at the moment at which it began. A read leaves a mark, and
 //! nobody writes below it. The engine does all of this; its own protocol differs in that writers
 //! may move behind readers.
+//!
+//! For the collectors it keeps versions from its transactions' beginnings on; each read leaves a mark at once.
 
 use pantile_base::Timestamp;
 use pantile_cc::{Committing, ConcurrencyControl, Protocol, ProtocolDescription, Reads, Refusal};

@@ -1,4 +1,5 @@
 //! Two-phase locking in which nobody waits: a transaction that meets a lock is rolled back.
+//! The head of `locks.rs` says what all three keep for the collectors.
 
 use pantile_cc::{Access, Protocol, ProtocolDescription, Reads, Refusal, Txn};
 

@@ -5,6 +5,9 @@
 //! by one that was validated since it began, or is still publishing. There writes are private until
 //! then; here they have locked their tuples when they were made. Ranges are looked at again instead
 //! of being compared with what others have written.
+//!
+//! It reads no old version. For the collectors it keeps, by its slot, what it has been handed until it ends; write
+//! sets that it compares are in its own memory.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

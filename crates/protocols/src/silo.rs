@@ -3,6 +3,8 @@
 //! A transaction reads the newest versions, and looks at its commit whether they still are. Silo locks
 //! what it writes at the commit, in order; here writes have locked it when they were made. Its
 //! timestamps are of epochs; here they are of the engine's clock.
+//!
+//! It reads no old version. For the collectors it keeps, by its slot, what it has been handed until it ends.
 
 use pantile_base::Timestamp;
 use pantile_cc::{Committing, ConcurrencyControl, Protocol, ProtocolDescription, Reads, Refusal};

@@ -9,6 +9,9 @@
 //! The paper keeps both times in a word of each tuple. Here items share a table of fixed size, so two
 //! items may be taken for one, which can refuse a transaction that could commit, nothing worse. Keys of indexes are
 //! items like tuples. One that finds an item locked by another commit does not wait long for it.
+//!
+//! It reads no old version. For the collectors it keeps, by its slot, what it has been handed until it ends: times of
+//! items are none of theirs.
 
 use pantile_base::Timestamp;
 use pantile_base::sync::atomic::{AtomicU64, Ordering};

@@ -1,6 +1,7 @@
 //! Two-phase locking in which the older of two transactions waits and the younger one is rolled back
 //! (D. Rosenkrantz et al., "System Level Concurrency Control for Distributed Database Systems", TODS 1978). There
 //! one that begins again keeps its age; here it is as old as its new beginning.
+//! The head of `locks.rs` says what all three keep for the collectors.
 
 use pantile_cc::{Access, Protocol, ProtocolDescription, Reads, Refusal, Txn};
 

@@ -83,6 +83,14 @@ fn a_killed_process_loses_nothing_without_a_collector() {
 }
 
 #[test]
+fn a_killed_process_loses_nothing_under_any_protocol() {
+    for protocol in pantile_protocols::all() {
+        let record = rounds(&["--protocol", protocol.name(), "--threads", "2"]);
+        assert_eq!(record["protocol"], protocol.name(), "{record}");
+    }
+}
+
+#[test]
 fn faults_are_found_told_and_kept() {
     for (fault, told) in
         [("acknowledge-early", "acknowledged transactions are missing"), ("lose-row", "table items: ")]
