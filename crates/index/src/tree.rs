@@ -144,7 +144,7 @@ impl<L: Layout> Tree<L> {
         node: Node<'_>,
         version: u64,
         i: usize,
-        prefetch: impl Fn(Node<'_>, usize, usize),
+        prefetch: impl Fn(Node<'_>, usize, usize) + Copy,
     ) -> Option<Node<'_>> {
         let addr = self.child_word(node, i);
         prefetch(node, i, addr);
@@ -172,14 +172,14 @@ impl<L: Layout> Tree<L> {
         &self,
         level: usize,
         pick: impl Fn(Node<'_>) -> usize,
-        prefetch: impl Fn(Node<'_>, usize, usize),
+        prefetch: impl Fn(Node<'_>, usize, usize) + Copy,
     ) -> Option<Path<'_>> {
         let mut node = self.root();
         let mut version = node.version();
         let mut parent = None;
         while node.level() > level {
             let i = pick(node);
-            let child = self.child(node, version, i, &prefetch)?;
+            let child = self.child(node, version, i, prefetch)?;
             let child_version = child.version();
             // The node was still its parent's child when its version was taken.
             if !node.unchanged(version) {
@@ -239,12 +239,12 @@ impl<L: Layout> Tree<L> {
     fn at_leaf_by<'a, R>(
         &'a self,
         key: &[u64],
-        prefetch: impl Fn(Node<'_>, usize, usize),
+        prefetch: impl Fn(Node<'_>, usize, usize) + Copy,
         mut attempt: impl FnMut(Path<'a>) -> Option<R>,
     ) -> R {
         let mut backoff = Backoff::default();
         loop {
-            let path = self.descend_by(0, |node| self.covering(node, key), &prefetch);
+            let path = self.descend_by(0, |node| self.covering(node, key), prefetch);
             if let Some(result) = path.and_then(&mut attempt) {
                 return result;
             }

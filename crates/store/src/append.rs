@@ -33,8 +33,13 @@ const CLOSED_FOR_OPEN: usize = 16;
 /// one of its own, if the blocks are of the smallest size.
 const FEW_BLOCKS: u64 = 4;
 
-/// Contents of an append from which on it takes long enough for others to mind.
+/// Contents of an append from which on it takes long enough for others to mind; or bytes; or blocks, where an option
+/// keeps them small.
 const LARGE: usize = 1024;
+const LARGE_BYTES: usize = 1 << 20;
+const LARGE_BLOCKS: usize = 8;
+/// Fewer contents are not worth looking whether they are large.
+const WORTH_A_LOOK: usize = 64;
 
 /// Contents that are on the medium but not yet durable.
 #[must_use = "an append is durable only after `persist`"]
@@ -102,11 +107,21 @@ impl Store {
         addresses: &mut Vec<Address>,
     ) -> Result<Appended<'s>, StoreError> {
         let reservation = Reservation::new(urgency, Company::Any).on(self.nodes.here());
-        let is_large = contents.size_hint().0 >= LARGE && !self.large_streams.is_empty();
+        let is_large = contents.size_hint().0 >= WORTH_A_LOOK && self.is_large(contents.clone());
         let streams = if is_large { &self.large_streams } else { &self.streams };
         let (appended, payload) = self.append_to(streams, hint, reservation, contents, now, addresses)?;
         self.appended.add(hint, payload);
         Ok(appended)
+    }
+
+    /// Whether others would mind to wait for an append of so many contents.
+    #[cold]
+    #[inline(never)]
+    fn is_large<'c>(&self, contents: impl Iterator<Item = NewContent<'c>>) -> bool {
+        let count = contents.size_hint().0;
+        let bytes = || contents.map(|content| content.row.len()).sum::<usize>();
+        let is_of_many = || count >= LARGE.min(LARGE_BLOCKS * self.options.block_slots as usize);
+        !self.large_streams.is_empty() && (is_of_many() || bytes() >= LARGE_BYTES)
     }
 
     /// Appends copies to blocks that hold only copies, on a node. They take as much of the reserve as `spends` may.
@@ -285,10 +300,12 @@ impl Store {
         spent
     }
 
-    /// Whether a lane has a partly filled block for which `of` holds.
+    /// Whether a lane has a partly filled block for which `of` holds. One of a stream that is being appended to is not idle.
     pub fn has_lane(&self, of: impl Fn(&BlockInfo) -> bool) -> bool {
         self.all_streams().any(|stream| {
-            let open = stream.lock().partly_filled();
+            let Some(stream) = stream.try_lock() else { return false };
+            let open = stream.partly_filled();
+            drop(stream);
             open.iter().any(|(id, fill)| *fill > 0 && of(&self.block(*id).1.info()))
         })
     }
@@ -324,8 +341,9 @@ impl Store {
         if reservation.is_of_copies() || self.allocator.lock().bytes_of(lane.class()) >= few {
             return None;
         }
-        let streams = self.nodes.streams_of(&self.streams, reservation.node);
-        streams.iter().find_map(|stream| stream.try_lock()?.take_open(lane.class()))
+        let near = |streams| self.nodes.streams_of(streams, reservation.node);
+        let mut streams = near(&self.streams).iter().chain(near(&self.large_streams));
+        streams.find_map(|stream| stream.try_lock()?.take_open(lane.class()))
     }
 
     fn open_block(
@@ -381,6 +399,8 @@ impl Store {
     /// their table, to be filled later. The others are free for all.
     fn give_back(&self, stream: &mut Stream, carved: Vec<BlockId>, now: Timestamp) {
         let (mut slots, mut empty) = (Vec::new(), Vec::new());
+        stream.plan.clear();
+        stream.plan.shrink_to(PLAN_KEPT);
         for lane in &mut stream.lanes {
             let class = lane.class();
             for spare in lane.spare.drain(..) {
@@ -492,7 +512,11 @@ impl Store {
         open.staged_from = open.next;
         let (chunk, block) = self.block(open.id);
         let (first, last) = std::mem::replace(&mut open.staged_begins, NO_BEGINS);
-        block.note_begins(first, last, at.get());
+        match block.recycles() {
+            // Others may be writing to slots of it again.
+            true => block.note_begins(first, last, at.get()),
+            false => block.note_begins_alone(first, last, at.get()),
+        }
         block.set_fill(open.next);
         if open.next == open.slots {
             block.become_(BlockState::Sealed);

@@ -315,6 +315,13 @@ impl Block {
         self.last_begin.fetch_max(last, Ordering::AcqRel);
     }
 
+    /// The same by the only one who does so now: it takes no locked instruction.
+    pub fn note_begins_alone(&self, first: u64, last: u64, at: u64) {
+        self.last_append.store(at.max(self.last_append()), Ordering::Release);
+        self.min_ts.store(first.min(self.min_ts()), Ordering::Release);
+        self.last_begin.store(last.max(self.last_begin()), Ordering::Release);
+    }
+
     pub fn times(&self) -> BlockTimes {
         BlockTimes {
             min_ts: self.min_ts(),

@@ -10,6 +10,7 @@ use crate::geometry::Class;
 use crate::hold::Period;
 use crate::shape::Shape;
 use crate::store::Store;
+use crate::stream::StreamFigures;
 
 /// Space by use, in bytes unless stated otherwise.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -301,11 +302,19 @@ impl Store {
     /// Adds up the space by use. Looks at every block.
     pub fn space(&self) -> Space {
         let mut space = Space::default();
-        for stream in self.large_streams.iter().chain(&self.streams) {
-            let stream = stream.lock();
-            space.payload_bytes += stream.payload_bytes;
-            space.contents_appended += stream.contents;
-            space.block_bytes += stream.bytes();
+        let large = self.large_streams.iter().zip(&self.large_uses).map(|(stream, last)| {
+            let mut last = last.lock();
+            // Whoever looks does not wait for a large append.
+            if let Some(stream) = stream.try_lock() {
+                *last = stream.figures();
+            }
+            *last
+        });
+        let others = self.streams.iter().map(|stream| stream.lock().figures());
+        for StreamFigures { payload_bytes, contents, dram_bytes } in large.chain(others) {
+            space.payload_bytes += payload_bytes;
+            space.contents_appended += contents;
+            space.block_bytes += dram_bytes;
         }
         for stream in &self.survivor_streams {
             let stream = stream.lock();

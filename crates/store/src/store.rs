@@ -25,7 +25,7 @@ use crate::nodes::NodeMap;
 use crate::own::{Own, mapped};
 use crate::shape::Shape;
 use crate::state_record::StateRecord;
-use crate::stream::{Life, NewContent, Stream, class_key};
+use crate::stream::{Life, NewContent, Stream, StreamFigures, class_key};
 use crate::tally::Tally;
 use crate::tile::Link;
 
@@ -75,6 +75,8 @@ pub struct Store {
     pub(crate) streams: Box<[Padded<Mutex<Stream>>]>,
     /// Streams for large appends, where all others share one stream, and would wait.
     pub(crate) large_streams: Box<[Padded<Mutex<Stream>>]>,
+    /// What was last known of these.
+    pub(crate) large_uses: Box<[Mutex<StreamFigures>]>,
     /// Streams for copies that collectors make. Usually fewer, since each
     /// stream has partly filled blocks of its own.
     pub(crate) survivor_streams: Box<[Padded<Mutex<Stream>>]>,
@@ -235,6 +237,7 @@ impl Store {
             allocator: Mutex::default(),
             streams: (0..streams).map(|_| Padded::default()).collect(),
             large_streams: (0..large_streams).map(|_| Padded::default()).collect(),
+            large_uses: (0..large_streams).map(|_| Mutex::default()).collect(),
             survivor_streams: (0..survivor_streams).map(|_| Padded::default()).collect(),
             resumable: Mutex::default(),
             durable: AtomicU64::new(state.watermark),

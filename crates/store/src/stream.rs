@@ -180,7 +180,20 @@ pub(crate) fn class_key(table: TableId, stride: u32) -> u64 {
     (u64::from(table.0) << 32) | u64::from(stride)
 }
 
+/// What a stream has appended and takes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct StreamFigures {
+    pub payload_bytes: u64,
+    pub contents: u64,
+    pub dram_bytes: u64,
+}
+
 impl Stream {
+    pub fn figures(&self) -> StreamFigures {
+        let Self { payload_bytes, contents, .. } = *self;
+        StreamFigures { payload_bytes, contents, dram_bytes: self.bytes() }
+    }
+
     /// DRAM used, in bytes.
     pub fn bytes(&self) -> u64 {
         let lane = |lane: &Lane| lane.staging.capacity() + lane.spare.capacity() * size_of::<Spare>();
@@ -225,6 +238,8 @@ impl Stream {
         for lane in self.lanes.iter_mut().filter(|lane| lane.open.is_some()) {
             lane.idle += 1;
             if lane.idle > rounds {
+                // There may be thousands of tables.
+                lane.staging = Vec::new();
                 let class = lane.class();
                 idle.extend(lane.open.take().map(|open| (class, open.id)));
             }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use foldhash::fast::FixedState;
 use pantile_base::control::{Control, is_removed};
 use pantile_base::sync::hint;
-use pantile_base::{Address, Timestamp};
+use pantile_base::{Address, TableId, Timestamp};
 use pantile_cc::{Clock, Pin, RunningSet, Slot};
 use smallvec::SmallVec;
 
@@ -97,11 +97,19 @@ struct Looks<'c> {
     slot: Slot,
     current: Option<(RunningSet, Pin<'c>)>,
     left: usize,
+    /// The last table: tasks of one follow each other, and its count of users is shared by all threads.
+    table: Option<Arc<TableInner>>,
 }
 
 impl<'c> Looks<'c> {
     fn new(core: &'c Core, slot: Slot) -> Self {
-        Self { core, slot, current: None, left: 0 }
+        Self { core, slot, current: None, left: 0, table: None }
+    }
+
+    /// Takes the table of this id out, to be put back.
+    fn table(&mut self, id: TableId) -> Option<Arc<TableInner>> {
+        let last = self.table.take();
+        last.filter(|table| table.id == id).or_else(|| self.core.tables.by_id(id))
     }
 
     /// The transactions that may see something old. `None` if one is just beginning.
@@ -226,7 +234,7 @@ impl Core {
         let slot = looks.slot;
         match task {
             Task::Entry(entry) => {
-                let Some(table) = self.tables.by_id(entry.table) else { return };
+                let Some(table) = looks.table(entry.table) else { return };
                 let now = || self.registry.now();
                 // Above the clocks of all who may have found the id.
                 let after_all = || self.registry.after_all();
@@ -237,10 +245,12 @@ impl Core {
                     Outcome::Busy => self.stale.push(slot, now(), entry),
                     Outcome::ManyVersions => self.stale.push_together(entry),
                 }
+                looks.table = Some(table);
             }
             Task::Tuple(table, tuple) => {
-                if let Some(table) = self.tables.by_id(table) {
+                if let Some(table) = looks.table(table) {
                     table.return_tuple(slot.index(), tuple);
+                    looks.table = Some(table);
                 }
             }
         }
@@ -256,13 +266,14 @@ impl Core {
         let anchor = Anchor::load(cell);
         let Some(lock) = anchor.try_lock_for_cleaning(cell) else { return Outcome::Busy };
         let newest = anchor.newest();
-        let indexes = table.indexes();
+        let indexes = (entry.index != PRIMARY).then(|| table.indexes());
+        let indexes = indexes.as_deref().map_or(&[][..], |indexes| indexes);
         let has = |address: &Address| {
             // What a damaged version had is not known, so its entries stay.
             if entry.index != PRIMARY && self.is_damaged(*address) {
                 return true;
             }
-            let key = self.entry_of(table, &indexes, entry, *address);
+            let key = self.entry_of(table, indexes, entry, *address);
             key.is_some_and(|key| key == entry.key)
         };
         if !newest.is_none() && has(&newest) {
@@ -462,8 +473,13 @@ impl Core {
             return true;
         }
         let begin = self.store.content_header(version).timestamp();
+        let from = running.min().max(until);
+        if begin <= from {
+            // Not even the first link needs to be looked at.
+            return true;
+        }
         let links = self.store.links(version, begin);
-        for (link, end) in links.take_while(|&(_, end)| running.min().max(until) < end) {
+        for (link, end) in links.take_while(|&(_, end)| from < end) {
             if older.passed == most {
                 return false;
             }

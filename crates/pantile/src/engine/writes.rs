@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pantile_base::{Address, Timestamp, TupleId};
 use pantile_index::Finger;
 
-use crate::engine::index::Indexes;
+use crate::engine::index::{IndexInner, Indexes};
 use crate::engine::table::TableInner;
 
 /// What a transaction does to a tuple that it has locked.
@@ -52,6 +52,13 @@ pub(crate) struct TableUse {
     pub table: Arc<TableInner>,
     /// Where the last primary key has been entered.
     pub finger: Finger,
-    pub indexes: Indexes,
+    /// Taken out while they are changed: to count one more user would write to a line that all transactions share.
+    pub indexes: Option<Indexes>,
     pub indexes_version: u64,
+}
+
+impl TableUse {
+    pub fn indexes(&self) -> &[Arc<IndexInner>] {
+        self.indexes.as_ref().map_or(&[], |indexes| indexes)
+    }
 }

@@ -11,7 +11,7 @@ use crate::engine::anchor::{Anchor, Owner};
 use crate::engine::buffers::{Buffers, Undo};
 use crate::engine::index::IndexInner;
 use crate::engine::stale::StaleEntry;
-use crate::engine::table::{PRIMARY, TableInner};
+use crate::engine::table::TableInner;
 use crate::engine::writes::{Pending, Write};
 use crate::transactions::fetch::{Keys, TOGETHER};
 use crate::transactions::hold::Held;
@@ -24,14 +24,13 @@ use crate::types::key::Key;
 
 impl Transaction {
     /// Enters the keys of a new row into the secondary indexes, and notes the
-    /// entries of the old row for the cleaner.
+    /// entries of the old row there for the cleaner.
     pub(super) fn change_entries(&mut self, table: &TableInner, held: Held, pending: Pending) -> Result<()> {
         let write = &self.buffers.writes[held.write as usize];
-        let indexes = &self.buffers.tables[write.table as usize].indexes;
-        if indexes.is_empty() && !matches!(pending, Pending::Tombstone) {
+        let used = write.table as usize;
+        if self.buffers.tables[used].indexes().is_empty() {
             return Ok(());
         }
-        let write = *write;
         if let Some(gathered) = &mut self.gathered
             && held.fresh
             && write.is_new
@@ -39,7 +38,20 @@ impl Transaction {
             gathered.push(held.write);
             return Ok(());
         }
-        let indexes = Arc::clone(indexes);
+        let Some(indexes) = self.buffers.tables[used].indexes.take() else { return Ok(()) };
+        let outcome = self.change_entries_in(&indexes, table, held, pending);
+        self.buffers.tables[used].indexes = Some(indexes);
+        outcome
+    }
+
+    fn change_entries_in(
+        &mut self,
+        indexes: &[Arc<IndexInner>],
+        table: &TableInner,
+        held: Held,
+        pending: Pending,
+    ) -> Result<()> {
+        let write = self.buffers.writes[held.write as usize];
         let (mut old, mut new) = (Key::default(), Key::default());
         let ts = self.ts;
         // A damaged row does not tell which entries it has: the new one enters all of its own (I-31).
@@ -91,14 +103,6 @@ impl Transaction {
                 self.enter(table, index, write.tuple, (&new, entry.words()), &Finger::default())?;
             }
         }
-        if self.under.is_some() && pending == Pending::Tombstone {
-            self.ask_to_change_keys(table, PRIMARY)?;
-        }
-        if let (Pending::Tombstone, Seen::Row(row)) = (pending, self.current(table, held)) {
-            old.set_primary(&row);
-            let entry = StaleEntry::new(table, PRIMARY, write.tuple, old.words());
-            self.buffers.stale.push(entry);
-        }
         Ok(())
     }
 
@@ -107,7 +111,7 @@ impl Transaction {
     pub(super) fn enter_gathered(&mut self, table: &TableInner, gathered: &[u32]) -> Result<()> {
         let Some(&first) = gathered.first() else { return Ok(()) };
         let used = self.buffers.writes[first as usize].table;
-        let indexes = Arc::clone(&self.buffers.tables[used as usize].indexes);
+        let Some(indexes) = self.buffers.tables[used as usize].indexes.clone() else { return Ok(()) };
         let (ts, mut key) = (self.ts, Key::default());
         for index in indexes.iter().filter(|i| i.is_of(ts)) {
             let (mut entries, mut entered) = (Keys::default(), SmallVec::<[u32; TOGETHER]>::new());
@@ -189,7 +193,7 @@ impl Transaction {
     #[cold]
     pub(super) fn enter_new_indexes(&mut self, write: Write) -> Result<()> {
         let used = &self.buffers.tables[write.table as usize];
-        let (table, known) = (used.table.clone(), used.indexes.clone());
+        let (table, known) = (used.table.clone(), used.indexes().to_vec());
         let ts = self.ts;
         for index in table.indexes().iter().filter(|i| i.is_of(ts)) {
             let is_new = known.iter().all(|k| k.number != index.number);
@@ -235,7 +239,7 @@ impl Transaction {
     pub(super) fn enter_own_rows(&self, table: &TableInner, index: &IndexInner) -> Result<()> {
         let Buffers { tables, writes, rows, .. } = &*self.buffers;
         let Some(at) = tables.iter().position(|used| used.table.id == table.id) else { return Ok(()) };
-        if tables[at].indexes.iter().any(|known| known.number == index.number) {
+        if tables[at].indexes().iter().any(|known| known.number == index.number) {
             return Ok(());
         }
         for write in writes.iter().filter(|w| w.table as usize == at) {

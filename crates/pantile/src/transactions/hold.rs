@@ -437,13 +437,14 @@ impl Transaction {
             // The commit enters older writes into new indexes.
             if tables[at].indexes_version != version && !writes.iter().any(|w| w.table as usize == at) {
                 tables[at].indexes_version = version;
-                tables[at].indexes = table.indexes();
+                tables[at].indexes = Some(table.indexes());
             }
             return at as u32;
         }
         let table = self.core.tables.in_use(table.id).expect("a table stays while a transaction uses it");
         let finger = Finger::default();
-        tables.push(TableUse { indexes: table.indexes(), indexes_version: version, finger, table });
+        let indexes = Some(table.indexes());
+        tables.push(TableUse { indexes, indexes_version: version, finger, table });
         tables.len() as u32 - 1
     }
 

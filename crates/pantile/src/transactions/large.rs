@@ -42,8 +42,7 @@ impl Transaction {
         let table = Table::of(self.core.tables.pieces_of(of.id));
         for piece in 0..(len as usize).div_ceil(PIECE) {
             let key = self.point_key(&table.inner, &key(id, piece))?;
-            // What is in it does not matter, and is not brought in.
-            self.or_undo(|txn| txn.delete_unread(&table.inner, Which::Key(key.words(), None)))?;
+            self.or_undo(|txn| txn.delete_held(&table.inner, Which::Key(key.words(), None)))?;
         }
         Ok(())
     }

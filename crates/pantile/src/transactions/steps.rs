@@ -28,8 +28,8 @@ const LEAST_BATCH: usize = 8;
 /// The first batch of a cursor. Many are for one row.
 pub(super) const FIRST_BATCH: usize = 8;
 
-/// Fewer rows are read sooner than it is found out whether they need marks.
-const FEW_ROWS: usize = 8;
+/// Fewer rows, as in the first batch of a cursor, are read sooner than it is found out whether they need marks.
+const FEW_ROWS: usize = 16;
 
 /// How many rows ahead contents are prefetched.
 const AHEAD: usize = 8;
@@ -100,9 +100,6 @@ impl Transaction {
             self.ask_keys(table, number_of(index), at)?;
         }
         self.make_room_for_range()?;
-        if batch > FEW_ROWS {
-            self.look_past_writers();
-        }
         let batch = Batch::with_limit(batch.max(LEAST_BATCH));
         Ok(Steps {
             walk,
@@ -240,6 +237,9 @@ impl Steps {
     /// Takes the next entries, once all have been come to. Returns whether there are any.
     #[inline(never)]
     fn refill(&mut self, txn: &Transaction, table: &TableInner, index: Option<&IndexInner>) -> bool {
+        if self.batch.limit() > FEW_ROWS {
+            txn.look_past_writers();
+        }
         while self.next == self.batch.len() {
             self.next = 0;
             if !self.read_batch(txn, table, index) {

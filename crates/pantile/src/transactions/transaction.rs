@@ -335,6 +335,11 @@ impl Transaction {
             if self.is_visible {
                 return self.finish();
             }
+            if self.read_only && self.under.is_none() {
+                // Nothing is to be undone, and nobody has come in its way.
+                self.core.counters.aborted(self.slot);
+                return self.finish();
+            }
             let written = self.buffers.writes.len();
             // It reads nothing again, so of what it gives up nothing need be known.
             self.notes_ranges = false;

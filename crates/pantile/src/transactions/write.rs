@@ -9,6 +9,7 @@ use pantile_base::{Timestamp, TupleId};
 
 use crate::engine::buffers::{Buffers, Undo};
 use crate::engine::memory_limit::Adds;
+use crate::engine::stale::StaleEntry;
 use crate::engine::table::{PRIMARY, Table, TableInner};
 use crate::engine::writes::Pending;
 use crate::transactions::hold::{Held, Which};
@@ -375,20 +376,29 @@ impl Transaction {
     }
 
     pub(super) fn delete_held(&mut self, table: &TableInner, which: Which<'_>) -> Result<bool> {
-        // What goes with the row is found in it.
-        let held = self.hold_whole(table, which)?;
-        self.delete_if_held(table, held)
-    }
-
-    /// Deletes a row of which nothing needs to be read, and with which nothing else goes.
-    pub(super) fn delete_unread(&mut self, table: &TableInner, which: Which<'_>) -> Result<bool> {
-        let held = self.hold_present(table, which)?;
-        self.delete_if_held(table, held)
-    }
-
-    fn delete_if_held(&mut self, table: &TableInner, held: Option<Held>) -> Result<bool> {
-        let Some(held) = held else { return Ok(false) };
+        let Some(held) = self.hold_present(table, which)? else { return Ok(false) };
+        let write = self.buffers.writes[held.write as usize];
+        let goes_alone =
+            self.buffers.tables[write.table as usize].indexes().is_empty() && !table.layouts().can_move_out;
+        let entry = match which {
+            // Nothing of it needs to be read, and so none of the many pieces of a large value.
+            Which::Key(key, _) if goes_alone => StaleEntry::new(table, PRIMARY, write.tuple, key),
+            // What goes with the row is found in it.
+            Which::Key(..) | Which::Row(_) => {
+                self.verify_held(held)?;
+                let Seen::Row(row) = self.current(table, held) else {
+                    unreachable!("a row that is locked stays");
+                };
+                let mut key = Key::default();
+                key.set_primary(&row);
+                StaleEntry::new(table, PRIMARY, write.tuple, key.words())
+            }
+        };
         self.set_pending(table, held, Pending::Tombstone)?;
+        if self.under.is_some() {
+            self.ask_to_change_keys(table, PRIMARY)?;
+        }
+        self.buffers.stale.push(entry);
         Ok(true)
     }
 

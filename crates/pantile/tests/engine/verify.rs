@@ -189,6 +189,16 @@ fn no_version_is_made_from_a_damaged_row() {
         Ok(())
     }));
     assert_eq!(db.verify(None).expect("verify").damaged.len(), 1);
+    // A deletion by a key needs nothing of the row, and one by a place needs the key.
+    let mut txn = db.begin().expect("begin");
+    assert!(txn.delete(&t, &key).expect("delete"));
+    txn.rollback();
+    is_found(db.run(|txn| {
+        let mut cursor = txn.cursor(&t, Range::prefix(&[50u64.into()]))?;
+        cursor.next(txn).map(drop)?;
+        let place = cursor.row_id().expect("a row");
+        txn.delete_row(&t, place).map(drop)
+    }));
     // The other rows, and writes that need nothing of the old row.
     db.run(|txn| txn.update(&t, &[51u64.into()], &change)).expect("another row");
     db.run(|txn| txn.upsert(&t, &[50u64.into(), "whole again".into(), 1u64.into()])).expect("a new row");

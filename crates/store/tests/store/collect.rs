@@ -3,7 +3,9 @@
 
 use pantile_media::unshared::Unshared;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
+use std::time::Duration;
 
 use pantile_base::{Address, TableId, Timestamp, TupleId};
 use pantile_media::{DramMedium, MapOptions, Medium};
@@ -32,7 +34,13 @@ fn memory(chunks: u64) -> Arc<DramMedium> {
 }
 
 fn try_open<M: Medium + 'static>(medium: &Arc<M>) -> Result<(Store, Rows), StoreError> {
-    let options = StoreOptions { block_slots: SLOTS as u32, boot: 1, ..StoreOptions::default() };
+    open_with(medium, StoreOptions { block_slots: SLOTS as u32, boot: 1, ..StoreOptions::default() })
+}
+
+fn open_with<M: Medium + 'static>(
+    medium: &Arc<M>,
+    options: StoreOptions,
+) -> Result<(Store, Rows), StoreError> {
     let store = Store::open(Arc::clone(medium) as Arc<dyn Medium>, options, 0x1234_5678)?;
     let rows = Mutex::new(Rows::new());
     store.recover(&Scan {
@@ -57,13 +65,8 @@ fn ts(raw: u64) -> Timestamp {
     Timestamp::from_raw(raw)
 }
 
-fn try_append(
-    store: &Store,
-    urgency: Urgency,
-    at: u64,
-    rows: &[(TableId, u64)],
-) -> Result<Vec<Address>, StoreError> {
-    let contents = rows.iter().map(|&(table, tuple)| NewContent {
+fn contents(at: u64, rows: &[(TableId, u64)]) -> impl Iterator<Item = NewContent<'_>> + Clone {
+    rows.iter().map(move |&(table, tuple)| NewContent {
         table,
         tuple: TupleId(tuple),
         flags: ContentFlags::ROW,
@@ -72,9 +75,17 @@ fn try_append(
         timestamp: ts(at),
         transaction_contents: rows.len() as u64,
         row: b"some row",
-    });
+    })
+}
+
+fn try_append(
+    store: &Store,
+    urgency: Urgency,
+    at: u64,
+    rows: &[(TableId, u64)],
+) -> Result<Vec<Address>, StoreError> {
     let mut addresses = Vec::new();
-    store.append(0, urgency, contents, || ts(at), &mut addresses)?.persist()?;
+    store.append(0, urgency, contents(at, rows), || ts(at), &mut addresses)?.persist()?;
     Ok(addresses)
 }
 
@@ -683,4 +694,40 @@ fn joined_links_follow_the_number_of_rows() {
     copies.iter().for_each(|newest| store.forget_chain(*newest, ts(1)));
     store.remove_passed(&store.take_passed());
     assert_eq!((walked(&store, &copies), store.kept_tiles()), (vec![None; SLOTS as usize], 0));
+}
+
+/// A large append has a stream of its own. It holds that until it is durable.
+#[test]
+fn nobody_waits_for_a_large_append() {
+    let (store, _) = open(&memory(8));
+    let store = &store;
+    let rows: Vec<_> = (0..100).map(|tuple| (A, tuple)).collect();
+    let mut addresses = Vec::new();
+    let large =
+        store.append(0, Urgency::Write, contents(5, &rows), || ts(5), &mut addresses).expect("append");
+    let found = thread::scope(|scope| {
+        let (tell, told) = mpsc::channel();
+        scope.spawn(move || {
+            append(store, 6, &[(A, 1000)]);
+            let has_lane = store.has_lane(|info| info.table == B);
+            tell.send((store.space().contents_appended, has_lane)).expect("somebody listens");
+        });
+        let found = told.recv_timeout(Duration::from_secs(60));
+        large.persist().expect("persist");
+        found
+    });
+    // What is not over is not counted.
+    assert_eq!(found, Ok((1, false)));
+    assert_eq!(store.space().contents_appended, 101);
+}
+
+/// While a table has few blocks, its small appends go on with what a large one has left.
+#[test]
+fn few_rows_share_blocks_whether_many_come_at_once_or_one() {
+    let options = StoreOptions { boot: 1, ..StoreOptions::default() };
+    let (store, _) = open_with(&memory(8), options).expect("open");
+    let rows: Vec<_> = (0..1100).map(|tuple| (A, tuple)).collect();
+    let many = append(&store, 5, &rows);
+    let one = append(&store, 6, &[(A, 2000)]);
+    assert_eq!(store.block_of(one[0]), store.block_of(many[1099]));
 }
