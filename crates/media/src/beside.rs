@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::files::create_like;
 use crate::limits::NewFile;
-use crate::os::read_exact_at;
+use crate::os::{Lifetime, read_exact_at};
 use crate::place::Place;
 
 /// The file in which a database keeps what makes its next opening fast.
@@ -84,7 +84,7 @@ impl InDirectory {
         // One that was left. A reader of it goes on.
         let _ = fs::remove_file(path);
         // It has keys, so nobody else may read it.
-        let file = create_like(path, self.place.data())?;
+        let file = create_like(path, self.place.data(), Lifetime::Medium)?;
         let mut out = BufWriter::with_capacity(BUFFER, NewFile::over(file));
         write(&mut out)?;
         out.flush()

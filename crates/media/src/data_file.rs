@@ -7,7 +7,7 @@
 use crate::MediumError;
 use crate::files::{allow_like, promise};
 use crate::limits::{check_within, most_of_file};
-use crate::os::{self, Identity};
+use crate::os::{self, Identity, Lifetime};
 use crate::reader_mark;
 use crate::zeros::write_zeros;
 use std::fs::File;
@@ -38,7 +38,9 @@ pub struct DataFile {
 impl DataFile {
     /// Opens the file, or makes it if it is to be new.
     pub(crate) fn open(path: &Path, is_new: bool) -> io::Result<Arc<Self>> {
-        Ok(Self::over(path.into(), os::open_data(path, is_new)?))
+        let file = os::open_data(path, is_new)?;
+        os::expect_lifetime(&file, Lifetime::Long);
+        Ok(Self::over(path.into(), file))
     }
 
     /// A file that is only read.

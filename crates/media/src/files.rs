@@ -1,7 +1,7 @@
 //! What every operating system can do with files, and the standard library in a
 //! way of its own for each.
 
-use crate::os;
+use crate::os::{self, Lifetime};
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
@@ -50,12 +50,14 @@ pub fn allow_dir_like(path: &Path, other: &Path) {
     let _ = other.metadata().and_then(|found| fs::set_permissions(path, found.permissions()));
 }
 
-/// Makes a new file that those may read who may read another, with the same owner if that can be given.
+/// Makes a new file that those may read who may read another, with the same owner if that can be given. What is written
+/// to it is expected to stay that long.
 ///
 /// # Errors
 /// [`io::ErrorKind::AlreadyExists`]; what the system says. There is no new file then.
-pub(crate) fn create_like(path: &Path, other: &File) -> io::Result<File> {
+pub(crate) fn create_like(path: &Path, other: &File, lifetime: Lifetime) -> io::Result<File> {
     let file = os::create_own(path)?;
+    os::expect_lifetime(&file, lifetime);
     os::give_to_owner_of(other, &file);
     match os::allow_like(&file, other) {
         Ok(()) => Ok(file),

@@ -13,7 +13,7 @@ use crate::data_file::DataFile;
 use crate::files::{create_like, leads_to, sync_path};
 use crate::group_sync::SyncCall;
 use crate::limits::check_file_size;
-use crate::os;
+use crate::os::{self, Lifetime};
 use crate::place::{Place, belonging};
 use crate::stats::{Count, Counters};
 use pantile_base::control::{Control, is_removed};
@@ -250,7 +250,7 @@ impl Log {
     fn create(data: &File, path: PathBuf, directory: &Path, stamp: Stamp) -> io::Result<Self> {
         check_file_size(JOURNAL_BYTES)?;
         // It has rows, so nobody else may read it.
-        let buffered = create_like(&path, data)?;
+        let buffered = create_like(&path, data, Lifetime::Short)?;
         let filled = Self::fill(buffered, path.clone(), stamp);
         let created = filled.and_then(|log| sync_path(directory).map(|()| log));
         if created.is_err() {

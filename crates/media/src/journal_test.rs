@@ -425,3 +425,25 @@ fn a_file_of_two_names_has_no_journal() {
     }
     assert_eq!(medium.stats().bytes_journaled, 0);
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn each_file_says_how_long_its_bytes_stay() {
+    let (work, _) = at_work();
+    let open = |name| File::open(work.place.path().join(name)).expect("open");
+    if os::has_lifetime(&open(DATA_FILE), Lifetime::Long).is_none() {
+        return eprintln!("skipped: this system takes no lifetimes of files");
+    }
+    let expect = |name, lifetime| {
+        assert_eq!(os::has_lifetime(&open(name), lifetime), Some(true), "{name}: {lifetime:?}");
+    };
+    expect(DATA_FILE, Lifetime::Long);
+    expect(JOURNAL_FILE, Lifetime::Short);
+    let beside = work.medium.facts().beside.clone().expect("a place for an image");
+    let written = beside.write(&mut |out| {
+        out.write_all(b"an image")?;
+        expect("pantile.image.new", Lifetime::Medium);
+        Ok(())
+    });
+    written.expect("written");
+}

@@ -1,6 +1,6 @@
 //! Linux.
 
-use super::{Protection, rename_if_new};
+use super::{Lifetime, Protection, rename_if_new};
 use crate::no_dax::NoDax;
 use std::ffi::{CString, c_void};
 use std::fs::{File, OpenOptions};
@@ -294,6 +294,37 @@ pub(crate) fn begin_write(file: &File, offset: u64, len: u64) {
     let (offset, len) = (offset as libc::off64_t, len as libc::off64_t);
     // SAFETY: the descriptor is open; the call changes no bytes. What cannot be written is told to the next sync.
     unsafe { libc::sync_file_range(file.as_raw_fd(), offset, len, libc::SYNC_FILE_RANGE_WRITE) };
+}
+
+/// `F_SET_RW_HINT` of `linux/fcntl.h`, which the crate `libc` lacks.
+const SET_LIFETIME: libc::c_int = 1036;
+
+/// Says how long the bytes of a file stay, so that a file system or a device can keep apart what goes at different
+/// times. It belongs to the file while that is open anywhere. Where it is not taken, nothing depends on it.
+pub(crate) fn expect_lifetime(file: &File, lifetime: Lifetime) {
+    let hint = number_of(lifetime);
+    // SAFETY: the descriptor is open, and the call reads one number of 64 bits.
+    unsafe { libc::fcntl(file.as_raw_fd(), SET_LIFETIME, &raw const hint) };
+}
+
+/// `RWH_WRITE_LIFE_SHORT`, `RWH_WRITE_LIFE_MEDIUM` and `RWH_WRITE_LIFE_LONG`.
+fn number_of(lifetime: Lifetime) -> u64 {
+    match lifetime {
+        Lifetime::Short => 2,
+        Lifetime::Medium => 3,
+        Lifetime::Long => 4,
+    }
+}
+
+/// Whether a file is expected to have this lifetime; none if the system does not say.
+#[cfg(test)]
+pub(crate) fn has_lifetime(file: &File, lifetime: Lifetime) -> Option<bool> {
+    /// `F_GET_RW_HINT`.
+    const GET_LIFETIME: libc::c_int = 1035;
+    let mut hint = 0_u64;
+    // SAFETY: the descriptor is open, and the call writes one number of 64 bits.
+    let found = unsafe { libc::fcntl(file.as_raw_fd(), GET_LIFETIME, &raw mut hint) };
+    (found == 0).then_some(hint == number_of(lifetime))
 }
 
 /// Bytes of memory that the machine has.

@@ -70,6 +70,17 @@ pub(crate) enum Limit {
     Files,
 }
 
+/// How long what is written to a file stays, compared with what is written to the other files of a database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lifetime {
+    /// It is overwritten again and again.
+    Short,
+    /// It goes as a whole before long.
+    Medium,
+    /// It stays as long as nobody changes it.
+    Long,
+}
+
 /// Whether a mapped file may be stored to through the mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protection {

@@ -1,6 +1,6 @@
 //! What Linux has and macOS and Windows do not, or not in a form that is used here.
 
-use super::{give_back, read_exact_at, rename_if_new};
+use super::{Lifetime, give_back, read_exact_at, rename_if_new};
 use crate::no_dax::NoDax;
 use crate::zeros::write_zeros;
 use std::fs::File;
@@ -145,6 +145,9 @@ pub(crate) const BEGINS_WRITES: bool = false;
 
 /// Begins to write a part of a file to its device: not here.
 pub(crate) fn begin_write(_file: &File, _offset: u64, _len: u64) {}
+
+/// Says how long the bytes of a file stay: the system does not take it.
+pub(crate) fn expect_lifetime(_file: &File, _lifetime: Lifetime) {}
 
 /// Locks one byte of a file, beside others that do so. The locks that there are
 /// belong to a process, and end with any descriptor of the file that it closes.
