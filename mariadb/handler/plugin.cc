@@ -52,7 +52,8 @@ static MYSQL_SYSVAR_STR(data_dir, data_dir, PLUGIN_VAR_READONLY | PLUGIN_VAR_RQC
                         nullptr, "#pantile");
 static MYSQL_SYSVAR_STR(medium, medium, PLUGIN_VAR_READONLY | PLUGIN_VAR_RQCMDARG,
                         "Where the data is: file; dram, memory that is freed when the server stops; dax, persistent memory "
-                        "(a file system mounted with dax=always); or, for experiments, an emulated memory, as in nvm:optane",
+                        "(a file system mounted with dax=always); or, in plugins built for experiments, an emulated memory, as "
+                        "in nvm:optane",
                         nullptr, nullptr, "file");
 static MYSQL_SYSVAR_ENUM(durability, durability, PLUGIN_VAR_READONLY | PLUGIN_VAR_RQCMDARG,
                          "When a commit returns: sync, when it is durable; group, the same, and it may wait 500 "
@@ -247,18 +248,10 @@ static int start(void *hton)
     pantile_options_row_cache(options, row_cache);
   if (max_bytes)
     pantile_options_max_bytes(options, max_bytes);
-  int code= PANTILE_OK;
-  if (pantile_server_medium(options, medium) != PANTILE_OK)
-  {
-    sql_print_error("Pantile: there is no medium %s; pantile_medium takes file, dram, dax, or an emulated memory such as "
-                    "nvm:optane", medium);
-    code= PANTILE_INVALID;
-  }
-  else if (pantile_server_collector(options, gc) != PANTILE_OK)
-  {
-    sql_print_error("Pantile: there is no collector %s; pantile_gc takes, for example, tb-collect", gc);
-    code= PANTILE_INVALID;
-  }
+  int code;
+  if ((code= pantile_server_medium(options, medium)) != PANTILE_OK ||
+      (code= pantile_server_collector(options, gc)) != PANTILE_OK)
+    sql_print_error("Pantile: %s", pantile_error_message());
   else if ((code= pantile_open(data_dir, options, &pantile_database)) != PANTILE_OK)
     sql_print_error("Pantile: the database in %s cannot be opened: %s", data_dir, pantile_error_message());
   pantile_options_free(options);

@@ -274,6 +274,11 @@ pub(crate) fn note(failure: Failure) -> c_int {
     failure.code
 }
 
+/// Notes why a call fails that a program adds to this interface in Rust. Returns `PANTILE_MISUSE`.
+pub fn misuse(message: impl Into<String>) -> c_int {
+    note(Failure::misuse(message))
+}
+
 /// Runs the body of a call. No panic passes.
 pub(crate) fn call(body: impl FnOnce() -> Result<c_int, Failure>) -> c_int {
     guarded(body).unwrap_or_else(note)

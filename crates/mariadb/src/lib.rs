@@ -1,24 +1,32 @@
 //! What the MariaDB plugin links: the C interface, and collectors and media by
-//! name, those of the laboratory among them.
+//! name; with the feature `laboratory`, those of the laboratory among them.
 //!
 //! The plugin itself is C++, in `mariadb/handler`; docs/mariadb.md says how it
 //! is built and how it works.
 
 use std::ffi::{CStr, c_char, c_int};
 
-use pantile::{GcOptions, Pacing};
+use pantile::{Collector, GcOptions, Pacing};
 use pantile_c::{
-    PANTILE_INVALID, PANTILE_MEDIUM_DAX, PANTILE_MEDIUM_DRAM, PANTILE_MEDIUM_FILE, PANTILE_OK,
-    pantile_options, pantile_options_medium,
+    PANTILE_MEDIUM_DAX, PANTILE_MEDIUM_DRAM, PANTILE_MEDIUM_FILE, PANTILE_OK, misuse, pantile_options,
+    pantile_options_medium,
 };
-use pantile_nvm::NvmConfig;
+
+#[cfg(feature = "laboratory")]
+mod laboratory;
+#[cfg(feature = "laboratory")]
+use laboratory as offered;
+#[cfg(not(feature = "laboratory"))]
+mod product;
+#[cfg(not(feature = "laboratory"))]
+use product as offered;
 
 /// What follows the name of a collector that is to work with published values
 /// only, whatever space it takes.
 const PUBLISHED: &str = ":published";
 
 /// Sets the collector by its name, as in `tb-collect` or `tb-collect:published`.
-/// Returns `PANTILE_INVALID` if there is none of this name.
+/// Returns `PANTILE_MISUSE` if there is none of this name, and notes which there are.
 ///
 /// # Safety
 /// `options` are from `pantile_options_new`, and `name` ends with a zero byte.
@@ -29,16 +37,17 @@ pub unsafe extern "C" fn pantile_server_collector(
     name: *const c_char,
 ) -> c_int {
     // SAFETY: the caller's promise.
-    let (options, name) = unsafe { (options.as_mut(), CStr::from_ptr(name)) };
-    let (name, pacing) = pace(name.to_str().unwrap_or_default());
-    match (options, pantile_rivals::by_name(name)) {
-        (Some(options), Some(collector)) => {
-            options.set_collector(collector);
-            options.set_pacing(pacing);
-            PANTILE_OK
-        }
-        _ => PANTILE_INVALID,
-    }
+    let (options, name) = unsafe { (&mut *options, CStr::from_ptr(name)) };
+    let name = name.to_string_lossy();
+    let (collector, pacing) = pace(&name);
+    let all = offered::collectors();
+    let Some(collector) = all.iter().find(|one| one.name() == collector) else {
+        let all: Vec<_> = all.iter().copied().map(Collector::name).collect();
+        return refuse("collector", &name, "pantile_gc", &all.join(", "));
+    };
+    options.set_collector(*collector);
+    options.set_pacing(pacing);
+    PANTILE_OK
 }
 
 fn pace(name: &str) -> (&str, Pacing) {
@@ -49,7 +58,7 @@ fn pace(name: &str) -> (&str, Pacing) {
 }
 
 /// Sets the medium by its name: `file`, `dram`, `dax`, or an emulated memory as
-/// in `nvm:optane`. Returns `PANTILE_INVALID` if there is none of this name.
+/// in `nvm:optane`. Returns `PANTILE_MISUSE` if there is none of this name, and notes which there are.
 ///
 /// # Safety
 /// `options` are from `pantile_options_new`, and `name` ends with a zero byte.
@@ -57,60 +66,74 @@ fn pace(name: &str) -> (&str, Pacing) {
 #[allow(unsafe_code)] // the handler hands over pointers
 pub unsafe extern "C" fn pantile_server_medium(options: *mut pantile_options, name: *const c_char) -> c_int {
     // SAFETY: the caller's promise.
-    let name = unsafe { CStr::from_ptr(name) }.to_str().unwrap_or_default();
-    match name {
+    let name = unsafe { CStr::from_ptr(name) }.to_string_lossy();
+    match name.as_ref() {
         "file" => pantile_options_medium(options, PANTILE_MEDIUM_FILE),
         "dram" => pantile_options_medium(options, PANTILE_MEDIUM_DRAM),
         "dax" => pantile_options_medium(options, PANTILE_MEDIUM_DAX),
-        _ => {
-            // SAFETY: the caller's promise.
-            let options = unsafe { options.as_mut() };
-            match (options, name.strip_prefix("nvm:").and_then(NvmConfig::by_name)) {
-                (Some(options), Some(config)) => {
-                    options.set_medium(config);
-                    PANTILE_OK
-                }
-                _ => PANTILE_INVALID,
-            }
-        }
+        // SAFETY: the caller's promise.
+        _ if offered::set_emulated(unsafe { &mut *options }, &name) => PANTILE_OK,
+        _ => refuse("medium", &name, "pantile_medium", offered::MEDIA),
     }
+}
+
+fn refuse(what: &str, name: &str, variable: &str, all: &str) -> c_int {
+    misuse(format!("there is no {what} {name} in this plugin; {variable} takes {all}{}", offered::ELSEWHERE))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pantile_c::{pantile_options_free, pantile_options_new};
+    use pantile_c::{PANTILE_MISUSE, pantile_error_message, pantile_options_free, pantile_options_new};
+
+    /// Sets both by their names, as the handler does, and returns the error.
+    #[allow(unsafe_code)] // as the handler calls
+    fn set(medium: &CStr, collector: &CStr) -> Option<String> {
+        let options = pantile_options_new();
+        // SAFETY: `options` are from `pantile_options_new`.
+        let codes = unsafe {
+            [
+                pantile_server_medium(options, medium.as_ptr()),
+                pantile_server_collector(options, collector.as_ptr()),
+            ]
+        };
+        pantile_options_free(options);
+        assert!(codes.iter().all(|code| [PANTILE_OK, PANTILE_MISUSE].contains(code)), "{codes:?}");
+        // SAFETY: the text is valid until the next call that fails.
+        let message = unsafe { CStr::from_ptr(pantile_error_message()) };
+        codes.contains(&PANTILE_MISUSE).then(|| message.to_string_lossy().into_owned())
+    }
 
     #[test]
-    #[allow(unsafe_code)] // as the handler calls
     fn names_are_found_or_refused() {
-        let options = pantile_options_new();
-        for (medium, expected) in [
-            (c"file", PANTILE_OK),
-            (c"dram", PANTILE_OK),
-            (c"dax", PANTILE_OK),
-            (c"nvm:optane-40", PANTILE_OK),
-            (c"nvm:E", PANTILE_OK),
-            (c"nvm:E-40", PANTILE_OK),
-            (c"nvm:F", PANTILE_INVALID),
-            (c"E", PANTILE_INVALID),
-            (c"", PANTILE_INVALID),
-        ] {
-            // SAFETY: `options` are from `pantile_options_new`.
-            let code = unsafe { pantile_server_medium(options, medium.as_ptr()) };
-            assert_eq!(code, expected, "{medium:?}");
+        for medium in [c"file", c"dram", c"dax"] {
+            for collector in [c"none", c"tb-collect", c"tb-collect-eager", c"tb-collect:published"] {
+                assert_eq!(set(medium, collector), None, "{medium:?}, {collector:?}");
+            }
         }
-        for (collector, expected) in [
-            (c"tb-collect", PANTILE_OK),
-            (c"zen:published", PANTILE_OK),
-            (c":published", PANTILE_INVALID),
-            (c"tb-collect:", PANTILE_INVALID),
-        ] {
-            // SAFETY: `options` are from `pantile_options_new`.
-            let code = unsafe { pantile_server_collector(options, collector.as_ptr()) };
-            assert_eq!(code, expected, "{collector:?}");
+        for medium in [c"nvm:F", c"E", c""] {
+            let error = set(medium, c"none").unwrap_or_else(|| panic!("{medium:?} was taken"));
+            assert!(error.contains("pantile_medium takes file, dram, dax"), "{error}");
         }
-        pantile_options_free(options);
+        for collector in [c":published", c"tb-collect:", c""] {
+            let error = set(c"file", collector).unwrap_or_else(|| panic!("{collector:?} was taken"));
+            assert!(error.contains("pantile_gc takes none, "), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_laboratory_is_there_if_it_was_asked_for() {
+        let has_laboratory = cfg!(feature = "laboratory");
+        for medium in [c"nvm:optane-40", c"nvm:E", c"nvm:E-40"] {
+            assert_eq!(set(medium, c"none").is_none(), has_laboratory, "{medium:?}");
+        }
+        for collector in [c"zen:published", c"steam"] {
+            assert_eq!(set(c"file", collector).is_none(), has_laboratory, "{collector:?}");
+        }
+        let error = set(c"file", c"of nobody").expect("refused");
+        assert!(error.starts_with("there is no collector of nobody in this plugin; "), "{error}");
+        assert_eq!(error.contains("steam"), has_laboratory, "{error}");
+        assert_eq!(error.contains("scripts/mariadb/build"), !has_laboratory, "{error}");
     }
 
     #[test]
