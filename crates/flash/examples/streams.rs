@@ -1,20 +1,24 @@
 //! What a device gains from streams: skewed updates of YCSB's tuples, where space is tight, with pages in one stream or
 //! sorted by how long they live. docs/flash.md says what the columns are.
 
-use std::ops::RangeInclusive;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use clap::Parser;
 use pantile::lab::medium_of;
 use pantile::{Durability, Options};
-use pantile_bench::Result;
 use pantile_bench::ycsb::keys::THETA;
 use pantile_bench::ycsb::{Mix, Ycsb};
+use pantile_bench::{Error, Result};
 use pantile_flash::{
-    Known, PAGE_BYTES, Report, Request, SEED, STREAMS_OF_LIVES, Ssd, SsdSettings, Stream, Totals, Trace,
-    TracedFactory, in_one_stream, listen_to_lives, run, sort,
+    Known, Lives, PAGE_BYTES, Report, Request, SEED, STREAMS_OF_LIVES, Ssd, SsdSettings, Stream, Totals,
+    Trace, TracedFactory, in_one_stream, listen_to_lives, run, sort, write_requests,
 };
+
+mod arguments;
+
+use arguments::{number, write_file};
 
 #[derive(Parser)]
 #[command(about = "What a device gains from streams")]
@@ -43,22 +47,26 @@ struct Arguments {
     /// Megabytes that wait in the system's cache before they are written.
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     cache: u64,
-}
-
-/// Reads a number from a range.
-fn number(text: &str, range: RangeInclusive<f64>) -> std::result::Result<f64, String> {
-    let number = text.parse().map_err(|_| "it is not a number".to_owned())?;
-    let (least, most) = (range.start(), range.end());
-    if range.contains(&number) { Ok(number) } else { Err(format!("it must be from {least} to {most}")) }
+    /// Writes what the engine asks the device for to this file, as text, with the lifetimes that it expects.
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
 }
 
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
+    if arguments.trace.is_some() && arguments.block_slots.len() != 1 {
+        return Err(Error::Setting("a trace is of one run: add --block-slots with one number".to_owned()));
+    }
     println!(
         "contents of a block  device MB  written MB  erase unit KB  one stream  by life before  by the engine  by life after"
     );
     for &slots in &arguments.block_slots {
         let (by_engine, pages) = trace(&arguments, slots)?;
+        write_file(arguments.trace.as_deref(), |out| {
+            // The trace has no cache in front of reads.
+            let asked = by_engine.iter().filter(|request| !matches!(request, Request::Read(_)));
+            write_requests(out, asked, Lives::Expected)
+        })?;
         let requests = in_one_stream(&by_engine);
         let sorted = [Known::Before, Known::After].map(|by| sort(&requests, by, arguments.streams));
         for &erase_unit in &arguments.erase_units {

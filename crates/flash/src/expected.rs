@@ -13,7 +13,7 @@ use crate::traced::Trace;
 
 /// The lives that the engine tells apart, as it names them in its trace events. The stream of each is its
 /// number.
-const LIVES: [&str; 4] = ["Short", "Middle", "Long", "Unknown"];
+pub(crate) const LIVES: [&str; 4] = ["Short", "Middle", "Long", "Unknown"];
 
 /// Streams of what is written to blocks.
 pub const STREAMS_OF_LIVES: Stream = LIVES.len() as Stream;

@@ -8,6 +8,8 @@
 //! [`sort`] sorts the pages of a trace into streams by how long they live, which says what hints to a device could gain;
 //! [`listen_to_lives`] sorts them by how long the engine expects them to.
 //!
+//! [`write_requests`] writes a trace as text, for other programs.
+//!
 //! [`cold_blocks`] finds the blocks of a database that change no more, and [`compress`] measures what compressing their rows
 //! gains and costs.
 //!
@@ -22,6 +24,7 @@ mod packing;
 mod request;
 mod run;
 mod ssd;
+mod text;
 mod tpcc;
 mod traced;
 
@@ -33,5 +36,6 @@ pub use packing::{Dictionary, ENTRY_BYTES, PackedRows, Packer, Unpacker};
 pub use request::{PAGE_BYTES, Request, Stream, Totals};
 pub use run::{SEED, run};
 pub use ssd::{Report, Ssd, SsdSettings, Times};
-pub use tpcc::{Experiment, IN_PLACE, Layout, Outcome};
+pub use text::{Lives, write_requests};
+pub use tpcc::{Experiment, IN_PLACE, Layout, Outcome, Requested};
 pub use traced::{Access, Trace, TracedFactory};

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::str::FromStr;
 use std::sync::atomic::AtomicBool;
@@ -19,6 +20,7 @@ use crate::in_place::{Change, InPlace, InPlaceSettings, Operation};
 use crate::request::{MOST_DIRTY, PAGE_BYTES, Request, Totals};
 use crate::run::run;
 use crate::ssd::{Report, Ssd, SsdSettings};
+use crate::text::{Lives, write_requests};
 use crate::traced::{Access, Trace, TracedFactory};
 
 /// Bytes of the device for each warehouse and for each transaction: what each layout takes, and
@@ -90,7 +92,17 @@ pub struct Outcome {
     pub many: Report,
 }
 
+/// What a layout asked its device for, which can be replayed on any.
+#[derive(Debug)]
+pub struct Requested {
+    written: Written,
+    changed_bytes: u64,
+    /// Pages of the device, which is as large for each layout.
+    device_pages: u64,
+}
+
 /// Requests while loading, and while transactions are measured.
+#[derive(Debug)]
 struct Written {
     load: Vec<Request>,
     measured: Vec<Request>,
@@ -114,11 +126,22 @@ struct Done {
 }
 
 impl Experiment {
-    /// Runs it with a layout. `stop` is raised to end it early.
+    /// Runs it with a layout, and replays it on the device that is the default. `stop` is raised to end it early.
     ///
     /// # Errors
     /// Those of the engine; [`Error::Interrupted`].
     pub fn run(&self, layout: &Layout, stop: &AtomicBool) -> Result<Outcome> {
+        self.trace(layout, stop).map(|requested| requested.replay(SsdSettings::default()))
+    }
+
+    /// Runs it with a layout. `stop` is raised to end it early.
+    ///
+    /// # Errors
+    /// Those of the engine; [`Error::Interrupted`].
+    ///
+    /// # Panics
+    /// If the layout takes more than the device has.
+    pub fn trace(&self, layout: &Layout, stop: &AtomicBool) -> Result<Requested> {
         let collector = match layout {
             Layout::Appended(collector) => collector,
             Layout::InPlace => "none",
@@ -128,9 +151,10 @@ impl Experiment {
             Layout::Appended(_) => appended,
             Layout::InPlace => self.change_in_place(&done.steps),
         };
-        let Totals { writes, reads, .. } = Totals::of(&written.measured);
-        let [one, many] = [1, 32].map(|depth| self.replay(&written, depth));
-        Ok(Outcome { changed_bytes: done.changed_bytes, writes, reads, one, many })
+        let bytes = DEVICE_WAREHOUSE * u64::from(self.warehouses) + DEVICE_TRANSACTION * self.transactions;
+        let device_pages = bytes / PAGE_BYTES;
+        assert!(written.pages <= device_pages, "{} pages do not fit into {device_pages}", written.pages);
+        Ok(Requested { written, changed_bytes: done.changed_bytes, device_pages })
     }
 
     /// Runs the transactions over a traced medium.
@@ -177,18 +201,35 @@ impl Experiment {
         });
         Written { load, measured, pages: store.device_pages() }
     }
+}
 
-    /// Executes requests on a device that has been written from end to end before, like one that
-    /// has been in use. It is as large for each layout.
-    fn replay(&self, written: &Written, depth: usize) -> Report {
-        let bytes = DEVICE_WAREHOUSE * u64::from(self.warehouses) + DEVICE_TRANSACTION * self.transactions;
-        let pages = bytes / PAGE_BYTES;
-        assert!(written.pages <= pages, "{} pages do not fit into {pages}", written.pages);
-        let mut ssd = Ssd::new(SsdSettings { pages, ..SsdSettings::default() }, depth);
-        ssd.execute(&Request::Write { pages: 0..pages, stream: 0 });
-        written.load.iter().for_each(|request| ssd.execute(request));
+impl Requested {
+    /// Writes the requests as text, one a line. A comment is between loading and what was measured.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        let Written { load, measured, .. } = &self.written;
+        write_requests(out, load, Lives::Unknown)?;
+        writeln!(out, "# loaded")?;
+        write_requests(out, measured, Lives::Unknown)
+    }
+
+    /// What a device makes of it that is like this one, whatever its size.
+    pub fn replay(&self, device: SsdSettings) -> Outcome {
+        let Totals { writes, reads, .. } = Totals::of(&self.written.measured);
+        let device = SsdSettings { pages: self.device_pages, ..device };
+        let [one, many] = [1, 32].map(|depth| self.execute(device, depth));
+        Outcome { changed_bytes: self.changed_bytes, writes, reads, one, many }
+    }
+
+    /// Executes the requests on a device that has been written from end to end before, like one that has been in use.
+    fn execute(&self, device: SsdSettings, depth: usize) -> Report {
+        let mut ssd = Ssd::new(device, depth);
+        ssd.execute(&Request::Write { pages: 0..device.pages, stream: 0 });
+        self.written.load.iter().for_each(|request| ssd.execute(request));
         ssd.start_over();
-        written.measured.iter().for_each(|request| ssd.execute(request));
+        self.written.measured.iter().for_each(|request| ssd.execute(request));
         ssd.report()
     }
 }
@@ -276,6 +317,28 @@ mod tests {
         let synced = Experiment { is_synced: true, ..experiment };
         let synced = synced.run(&Layout::InPlace, &AtomicBool::new(false)).expect("a run");
         assert!(synced.one.host_pages > in_place.one.host_pages, "{synced:?}");
+    }
+
+    /// Neither the trace nor what is written depends on the device, but what cleaning costs does.
+    #[test]
+    fn a_trace_can_be_replayed_on_other_devices() {
+        let experiment =
+            Experiment { warehouses: 1, transactions: 300, pool: 1, is_synced: false, seed: SEED };
+        let requested = experiment.trace(&Layout::InPlace, &AtomicBool::new(false)).expect("a run");
+        let usual = requested.replay(SsdSettings::default());
+        assert_eq!(usual, experiment.run(&Layout::InPlace, &AtomicBool::new(false)).expect("a run"));
+        let tight = requested.replay(SsdSettings { over_provisioning: 0.01, ..SsdSettings::default() });
+        let large = requested.replay(SsdSettings { block_pages: 512, ..SsdSettings::default() });
+        for other in [tight, large] {
+            assert_eq!((other.writes, other.one.host_pages), (usual.writes, usual.one.host_pages));
+            assert_ne!(other.one.copied_pages, usual.one.copied_pages, "{other:?}");
+        }
+        let mut text = Vec::new();
+        requested.write(&mut text).expect("memory takes it");
+        let text = String::from_utf8(text).expect("text");
+        let (_, measured) = text.split_once("# loaded\n").expect("two parts");
+        let bytes = |line: &str| line.strip_prefix("write ")?.split(' ').nth(1)?.parse::<u64>().ok();
+        assert_eq!(measured.lines().filter_map(bytes).sum::<u64>(), usual.one.host_bytes());
     }
 
     #[test]
