@@ -114,7 +114,7 @@ impl Store {
         Ok(appended)
     }
 
-    /// Whether others would mind to wait for an append of so many contents.
+    /// Whether others would mind to wait for an append of this many contents.
     #[cold]
     #[inline(never)]
     fn is_large<'c>(&self, contents: impl Iterator<Item = NewContent<'c>>) -> bool {

@@ -304,7 +304,7 @@ impl Store {
         let mut space = Space::default();
         let large = self.large_streams.iter().zip(&self.large_uses).map(|(stream, last)| {
             let mut last = last.lock();
-            // Whoever looks does not wait for a large append.
+            // Nobody who looks waits for a large append.
             if let Some(stream) = stream.try_lock() {
                 *last = stream.figures();
             }
