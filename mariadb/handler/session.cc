@@ -224,7 +224,7 @@ void Session::end_statement()
     pantile_end_statement(txn);
     moment= ++moments;
   }
-  in_statement= has_moment= has_statement_savepoint= writes_rows= false;
+  in_statement= is_whole= has_moment= has_statement_savepoint= writes_rows= false;
 }
 
 void Session::begin_statement(THD *thd, bool consistent_read)
@@ -248,7 +248,7 @@ void Session::forget_detached()
   if (waiting.empty() || thd->transaction->xid_state.get_state_code() == XA_PREPARED)
     return;
   waiting.clear();
-  in_statement= is_registered= has_statement_savepoint= false;
+  in_statement= is_whole= is_registered= has_statement_savepoint= false;
 }
 
 int Session::enter(THD *thd, bool writes, bool consistent_read)
@@ -273,17 +273,19 @@ int Session::enter(THD *thd, bool writes, bool consistent_read)
                     !thd->lex->requires_prelocking();
   if (txn && !in_statement)
     pantile_set_lock_wait(txn, lock_wait= lock_wait_of(thd));
-  if (!txn)
+  const bool begins= !txn;
+  if (begins)
     if (int error= begin(thd, reads, !one && consistent_read))
       return error;
   if (!in_statement)
   {
     in_statement= true;
     writes_rows= false;
+    is_whole= one && begins;
     if (!only_reads)
     {
       begin_statement(thd, consistent_read);
-      has_statement_savepoint= pantile_savepoint(txn, &statement_savepoint) == PANTILE_OK;
+      has_statement_savepoint= !is_whole && pantile_savepoint(txn, &statement_savepoint) == PANTILE_OK;
     }
     trans_register_ha(thd, false, pantile_hton, 0);
   }
@@ -345,7 +347,7 @@ int Session::end(bool commits)
   if (unpublished.empty())
     drop_tables();
   in_statement= is_registered= needs_snapshot= reads_snapshot= by_statement= only_reads= has_statement_savepoint= false;
-  has_moment= false;
+  is_whole= has_moment= false;
   return code;
 }
 
@@ -456,7 +458,7 @@ void Session::publish(THD *thd, bool all)
 int Session::rollback(THD *thd, bool all)
 {
   take();
-  if (all || is_one_statement(thd))
+  if (all || is_one_statement(thd) || is_whole)
   {
     if (is_prepared() || (txn && !only_reads))
       statistic_increment(pantile_counters.rollbacks, &LOCK_status);

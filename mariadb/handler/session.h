@@ -109,6 +109,7 @@ private:
   bool reads_snapshot= false;      /* at repeatable read, from the first consistent read on */
   bool by_statement= false;        /* at read committed */
   bool has_moment= false;          /* at repeatable read, a statement that is a transaction: it has read */
+  bool is_whole= false;            /* the statement is all of the transaction: to roll it back ends that */
   size_t statement_savepoint= 0;
   bool has_statement_savepoint= false;
 };
