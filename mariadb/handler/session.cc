@@ -368,8 +368,6 @@ int Session::commit(THD *thd, bool all)
     size_t rows= 1;
     if (txn)
       pantile_locked_rows(txn, &rows);
-    if (is_prepared() || (txn && !only_reads))
-      statistic_increment(pantile_counters.commits, &LOCK_status);
     const std::string by_client= waiting;
     int code= end(true);
     if (code == PANTILE_ENDED && !rows)
@@ -442,11 +440,8 @@ void Session::publish(THD *thd, bool all)
   const int code= pantile_prepared_publish(prepared, &flight);
   prepared= nullptr;
   if (code == PANTILE_OK)
-  {
-    statistic_increment(pantile_counters.commits, &LOCK_status);
     /* What was prepared is durable, and so is that it commits. */
     pantile_in_flight_free(flight);
-  }
   else
   {
     sql_print_error("Pantile: a transaction that the binary log has committed stays prepared, with its locks, and is tried "
@@ -460,8 +455,6 @@ int Session::rollback(THD *thd, bool all)
   take();
   if (all || is_one_statement(thd) || is_whole)
   {
-    if (is_prepared() || (txn && !only_reads))
-      statistic_increment(pantile_counters.rollbacks, &LOCK_status);
     const bool was_prepared= is_prepared();
     const std::string name= was_prepared && waiting.empty() ? name_of_transaction(thd) : waiting;
     int code= end(false);

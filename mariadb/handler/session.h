@@ -129,7 +129,7 @@ bool reports_changes_as_deadlocks(THD *thd);
 
 struct Counters
 {
-  ulong commits, rollbacks, lock_timeouts, deadlocks, conflicts;
+  ulong lock_timeouts, deadlocks, conflicts;
 };
 extern Counters pantile_counters;
 
