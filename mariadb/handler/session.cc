@@ -9,8 +9,10 @@
 
 Counters pantile_counters;
 
-/* Transactions that have begun, and statements within transactions that have ended. */
-static std::atomic<uint64_t> moments{0};
+/* Transactions that have begun, and statements within transactions that have ended, have numbers. A connection takes as many
+ * at once: the place that has the next ones is one for all. */
+static const uint64_t MOMENTS_AT_ONCE= 1 << 16;
+static std::atomic<uint64_t> next_moments{0};
 
 Session *Session::found(THD *thd) { return (Session *) thd_get_ha_data(thd, pantile_hton); }
 
@@ -45,6 +47,13 @@ Session::~Session()
   prepared= nullptr;
   waiting.clear();
   end(false);
+}
+
+void Session::next_moment()
+{
+  if (moment % MOMENTS_AT_ONCE == 0)
+    moment= next_moments.fetch_add(MOMENTS_AT_ONCE, std::memory_order_relaxed);
+  moment++;
 }
 
 void Session::take()
@@ -190,7 +199,7 @@ int Session::begin(THD *thd, bool reads, bool consistent_read)
     txn= nullptr;
     return handler_error(thd, code, HA_ERR_INTERNAL_ERROR);
   }
-  moment= ++moments;
+  next_moment();
   pantile_interrupt_when(txn, is_stopped, thd);
   /* At repeatable read, statements that lock come to the newest rows until the first one that does not: its snapshot is
    * the transaction's. What a single statement changes is the newest rows as well. */
@@ -222,7 +231,7 @@ void Session::end_statement()
   if (in_statement && txn && !only_reads)
   {
     pantile_end_statement(txn);
-    moment= ++moments;
+    next_moment();
   }
   in_statement= is_whole= has_moment= has_statement_savepoint= writes_rows= false;
 }

@@ -79,6 +79,7 @@ private:
   void take_snapshot();
   void register_whole(THD *thd);
   void end_statement();
+  void next_moment();
   void release(size_t savepoint);
   int end(bool commits);
   void forget_detached();
