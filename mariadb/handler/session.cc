@@ -281,7 +281,8 @@ int Session::enter(THD *thd, bool writes, bool consistent_read)
   const bool reads= one && !writes && consistent_read && thd_sql_command(thd) == SQLCOM_SELECT &&
                     !thd->lex->requires_prelocking();
   if (txn && !in_statement)
-    pantile_set_lock_wait(txn, lock_wait= lock_wait_of(thd));
+    if (const uint64_t wait= lock_wait_of(thd); wait != lock_wait)
+      pantile_set_lock_wait(txn, lock_wait= wait);
   const bool begins= !txn;
   if (begins)
     if (int error= begin(thd, reads, !one && consistent_read))
