@@ -17,7 +17,7 @@ use crate::transactions::transaction::Transaction;
 use crate::types::encoding::Encoded;
 use crate::types::error::{Conflict, Error, Result};
 use crate::types::isolation::Isolation;
-use crate::types::key::{Key, PointKey};
+use crate::types::key::{Key, PointKey, word_of};
 use crate::types::row::Row;
 use crate::types::transaction_options::ConflictPolicy;
 use crate::types::value::Value;
@@ -650,8 +650,8 @@ impl Transaction {
 /// The word that is the key of a row, if it is one, from the values of its primary key.
 #[inline]
 pub(super) fn key_word(table: &TableInner, values: &[Value<'_>]) -> Option<u64> {
-    match values {
-        [Value::UInt(word)] if table.schema().has_plain_key => Some(*word),
+    match (values, table.schema().only_key) {
+        ([value], Some(ty)) => word_of(ty, value),
         _ => None,
     }
 }

@@ -60,6 +60,18 @@ impl PointKey {
     }
 }
 
+/// The word of a key of one value, for the types that most keys have. `None` for others, and for what the type does not take.
+#[inline]
+pub(crate) fn word_of(ty: Type, value: &Value<'_>) -> Option<u64> {
+    match (ty, value) {
+        (Type::U64, Value::UInt(v)) => Some(*v),
+        (Type::I64, Value::Int(v)) => Some(order_64(*v)),
+        (Type::U32, Value::UInt(v)) => u32::try_from(*v).ok().map(|v| u64::from(v) << 32),
+        (Type::I32, Value::Int(v)) => i32::try_from(*v).ok().map(|v| u64::from(order_32(v)) << 32),
+        _ => None,
+    }
+}
+
 impl Key {
     #[inline]
     pub fn words(&self) -> &[u64] {
@@ -103,7 +115,11 @@ impl Key {
                 // Most keys.
                 match (column.ty, value) {
                     (Type::U64, Value::UInt(v)) if !column.nullable => to.push(*v, 8),
+                    (Type::I64, Value::Int(v)) if !column.nullable => to.push(order_64(*v), 8),
                     (Type::U32, Value::UInt(v)) if !column.nullable && *v <= 0xffff_ffff => to.push(*v, 4),
+                    (Type::I32, Value::Int(v)) if !column.nullable && *v == i64::from(*v as i32) => {
+                        to.push(order_32(*v as i32).into(), 4);
+                    }
                     (Type::U16, Value::UInt(v)) if !column.nullable && *v <= 0xffff => to.push(*v, 2),
                     (Type::U8, Value::UInt(v)) if !column.nullable && *v <= 0xff => to.push(*v, 1),
                     _ => to.check_and_push(schema, n, value)?,
@@ -220,8 +236,8 @@ impl Packing<'_> {
             (Type::U64, v) => self.push(int_bits(v), 8),
             (Type::I8, v) => self.push(int_bits(v) ^ (1 << 7), 1),
             (Type::I16, v) => self.push(int_bits(v) ^ (1 << 15), 2),
-            (Type::I32, v) => self.push(int_bits(v) ^ (1 << 31), 4),
-            (Type::I64 | Type::Timestamp, v) => self.push(int_bits(v) ^ (1 << 63), 8),
+            (Type::I32, v) => self.push(order_32(int_bits(v) as i32).into(), 4),
+            (Type::I64 | Type::Timestamp, v) => self.push(order_64(int_bits(v) as i64), 8),
             (Type::F32, v) => self.push(u64::from(total_order_32(float(v) as f32)), 4),
             (Type::F64, v) => self.push(total_order_64(float(v)), 8),
             (Type::Decimal { scale, .. }, v) => {
@@ -254,8 +270,14 @@ impl Packing<'_> {
                 (Type::U64, &[a, b, c, d, e, f, g, h]) => {
                     return self.push(u64::from_le_bytes([a, b, c, d, e, f, g, h]), 8);
                 }
+                (Type::I64, &[a, b, c, d, e, f, g, h]) => {
+                    return self.push(order_64(i64::from_le_bytes([a, b, c, d, e, f, g, h])), 8);
+                }
                 (Type::U32, &[a, b, c, d]) => {
                     return self.push(u32::from_le_bytes([a, b, c, d]).into(), 4);
+                }
+                (Type::I32, &[a, b, c, d]) => {
+                    return self.push(order_32(i32::from_le_bytes([a, b, c, d])).into(), 4);
                 }
                 (Type::U16, &[a, b]) => return self.push(u16::from_le_bytes([a, b]).into(), 2),
                 (Type::U8, &[a]) => return self.push(a.into(), 1),
@@ -303,6 +325,17 @@ impl Packing<'_> {
             self.push_value(ty, value);
         }
     }
+}
+
+/// A signed number as the unsigned one that has its place in the order.
+#[inline]
+fn order_64(v: i64) -> u64 {
+    v as u64 ^ 1 << 63
+}
+
+#[inline]
+fn order_32(v: i32) -> u32 {
+    v as u32 ^ 1 << 31
 }
 
 fn total_order_64(v: f64) -> u64 {

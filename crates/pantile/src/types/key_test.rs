@@ -1,6 +1,6 @@
 use pantile_testkit::Random;
 
-use super::Key;
+use super::{Key, word_of};
 use crate::types::schema::Type;
 use crate::types::value::Value;
 
@@ -53,5 +53,31 @@ fn strings_are_encoded_byte_by_byte() {
         });
         let padded = [&prefix[..], &a, &vec![0; 40 - a.len()]].concat();
         assert_eq!(fixed.words(), words(&padded));
+    }
+}
+
+/// Keys of one number that are looked for have the words of keys that rows have: its bytes, the highest first, with the sign
+/// flipped.
+#[test]
+fn the_word_of_a_number_is_its_key() {
+    let signed = [i64::MIN, i32::MIN.into(), -256, -1, 0, 1, 255, i32::MAX.into(), i64::MAX].map(Value::Int);
+    let unsigned = [0, 1, 255, u32::MAX.into(), u64::MAX].map(Value::UInt);
+    let bytes_of = |ty, value: &Value<'_>| match (ty, *value) {
+        (Type::I32, Value::Int(v)) => Some((i32::try_from(v).ok()? ^ i32::MIN).to_be_bytes().to_vec()),
+        (Type::I64, Value::Int(v)) => Some((v ^ i64::MIN).to_be_bytes().to_vec()),
+        (Type::U32, Value::UInt(v)) => Some(u32::try_from(v).ok()?.to_be_bytes().to_vec()),
+        (Type::U64, Value::UInt(v)) => Some(v.to_be_bytes().to_vec()),
+        _ => None,
+    };
+    for ty in [Type::I32, Type::I64, Type::U32, Type::U64] {
+        for value in signed.iter().chain(&unsigned) {
+            let word = word_of(ty, value).map(|word| vec![word]);
+            assert_eq!(word, bytes_of(ty, value).as_deref().map(words), "{value:?} as {ty}");
+            if let Some(word) = word {
+                let mut key = Key::default();
+                key.pack(|to| to.push_value(ty, value));
+                assert_eq!(key.words(), word, "{value:?} as {ty}");
+            }
+        }
     }
 }

@@ -85,8 +85,8 @@ pub(crate) struct Schema {
     pub stored: usize,
     /// Ids of columns.
     pub primary_key: Vec<usize>,
-    /// Whether the primary key is one column of [`Type::U64`], whose value is the word of the key.
-    pub has_plain_key: bool,
+    /// The type of the primary key's column, if there is only one.
+    pub only_key: Option<Type>,
     /// First byte of the out-of-line bitmap.
     pub large_at: usize,
     /// First byte of the table of end offsets.
@@ -141,7 +141,7 @@ impl Schema {
             defaults: now(definition, |column| column.default.clone()),
             later: values_of_later,
             primary_key: Vec::new(),
-            has_plain_key: false,
+            only_key: None,
             large_at: fixed_at,
             ends_at,
             variable: usize::from(variable),
@@ -151,7 +151,9 @@ impl Schema {
         if schema.primary_key.iter().any(|&c| schema.columns[c].nullable) {
             return Err(invalid(&def.name, "a column of the primary key takes NULL"));
         }
-        schema.has_plain_key = matches!(schema.primary_key[..], [id] if schema.columns[id].ty == Type::U64);
+        if let [id] = schema.primary_key[..] {
+            schema.only_key = Some(schema.columns[id].ty);
+        }
         Ok(schema)
     }
 
