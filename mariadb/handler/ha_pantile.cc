@@ -148,6 +148,7 @@ void ha_pantile::make_row()
 {
   pantile_row_free(row);
   row= pantile_row_new();
+  view= pantile_row_view(row);
   pantile_row_lend(row, !table->s->blob_fields);
   knows_used= false;
 }
@@ -167,6 +168,7 @@ void ha_pantile::free_all()
   indexes.clear();
   pantile_row_free(row);
   row= nullptr;
+  view= nullptr;
 }
 
 int ha_pantile::close()
@@ -444,9 +446,9 @@ void ha_pantile::leave_out_unused()
 
 int ha_pantile::fill(uchar *record)
 {
-  const pantile_value *found;
-  if (int code= pantile_row_data(row, shape.columns, &found))
-    return error(code);
+  const pantile_value *found= view->values;
+  if (view->len < shape.columns)
+    return HA_ERR_INTERNAL_ERROR;
   if (table->s->blob_fields)
     for (const pantile_value *value= found; value < found + shape.columns; value++)
       read_large|= value->kind == PANTILE_BYTES && value->as.bytes.len > KEPT_BYTES;
@@ -477,7 +479,7 @@ int ha_pantile::fetch(uchar *record)
       is_at_end= code == PANTILE_DONE;
       return error(code);
     }
-    pantile_cursor_row_id(cursor, &row_id);
+    row_id= view->id;
     if (int failed= fill(record))
       return failed;
     if (!checks)

@@ -265,6 +265,8 @@ private:
   key_part_map sought_parts= 0;
 
   pantile_row *row= nullptr;
+  /* What is in it. */
+  const pantile_view *view= nullptr;
   /* It has held a value that is not worth keeping the memory for. */
   bool read_large= false;
   /* The fields that are read into it, as the server says it; empty for all. Not known of one that is new. */

@@ -565,6 +565,17 @@ typedef struct pantile_collector_stats {
 // What `pantile_prepared_each` calls with each name.
 typedef void (*pantile_each_name)(void *context, const char *name, size_t len);
 
+// What has been read into a row last.
+typedef struct pantile_view {
+  // Its values; NULL before a row has been read. They are valid as long as their bytes.
+  const struct pantile_value *values;
+  // How many there are.
+  size_t len;
+  // Its place, if it was read by a cursor or by its place, or found by `pantile_find_row` or
+  // `pantile_find_row_for_update`; otherwise `UINT64_MAX`.
+  uint64_t id;
+} pantile_view;
+
 // How a transaction runs. Zeros are the defaults.
 typedef struct pantile_txn_options {
   // `PANTILE_SERIALIZABLE`, `PANTILE_SNAPSHOT` or `PANTILE_READ_COMMITTED`.
@@ -1102,11 +1113,9 @@ int pantile_row_values(const struct pantile_row *row,
                        struct pantile_value *out,
                        size_t len);
 
-// Where the first `len` values of the row are, which saves copying them. They are valid as long as their bytes. Fails if
-// the row has fewer.
-int pantile_row_data(const struct pantile_row *row,
-                     size_t len,
-                     const struct pantile_value **out);
+// Where the library shows what is in the row, so that a program that reads many rows needs no other call for that. It stays
+// there until the row is freed, and each read into the row changes it.
+const struct pantile_view *pantile_row_view(const struct pantile_row *row);
 
 // Begins a transaction. `options` may be NULL. Ended by `pantile_commit`, `pantile_publish` or `pantile_rollback`.
 int pantile_begin(struct pantile_db *db,

@@ -161,6 +161,18 @@ fn load(place: &mut pantile_row, found: Option<Row<'_>>, columns: &[ColumnFacts]
     }
 }
 
+impl pantile_cursor {
+    /// After `load`. A row that could not be given is the next one again.
+    fn loaded(&mut self, place: &mut pantile_row, outcome: Result<c_int, Failure>) -> Result<c_int, Failure> {
+        match (&outcome, self.cursor.row_id()) {
+            (Ok(PANTILE_OK), Some(at)) => place.set_place(at),
+            (Err(_), _) => self.cursor.step_back(),
+            _ => {}
+        }
+        outcome
+    }
+}
+
 /// Reads the next row into `row`. Returns `PANTILE_DONE`, and leaves `row` as it was, if there is none. `txn` is the
 /// transaction that has made the cursor; it may have written meanwhile. After an error the same row is the next one
 /// again.
@@ -173,7 +185,8 @@ pub extern "C" fn pantile_cursor_next(
     about(txn, |txn| {
         let (cursor, place) = (lent_mut(cursor, "the cursor")?, lent_mut(row, "the row")?);
         let found = cursor.cursor.next(txn.open()?)?;
-        load(place, found, &cursor.columns).inspect_err(|_| cursor.cursor.step_back())
+        let outcome = load(place, found, &cursor.columns);
+        cursor.loaded(place, outcome)
     })
 }
 
@@ -190,7 +203,8 @@ pub extern "C" fn pantile_cursor_next_for_update(
         let (cursor, place) = (lent_mut(cursor, "the cursor")?, lent_mut(row, "the row")?);
         lock_into(txn, place, |txn, place| {
             let found = cursor.cursor.next_for_update(txn, skip_locked)?;
-            load(place, found, &cursor.columns).inspect_err(|_| cursor.cursor.step_back())
+            let outcome = load(place, found, &cursor.columns);
+            cursor.loaded(place, outcome)
         })
     })
 }

@@ -1,10 +1,12 @@
 //! Rows as C holds them.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::ffi::c_int;
 use std::ops::Range;
+use std::ptr;
 
-use pantile::{Error, Row, Value};
+use pantile::{Error, Row, RowId, Value};
 
 use crate::database::ColumnFacts;
 use crate::error::{Failure, PANTILE_NOT_FOUND, PANTILE_OK, call};
@@ -23,6 +25,26 @@ pub struct pantile_row {
     /// Bytes stay where the engine has them.
     lends: bool,
     is_newly_locked: bool,
+    /// Apart from the rest, which calls change, while C may have a pointer to it.
+    view: Box<pantile_view>,
+}
+
+/// What has been read into a row last.
+#[repr(C)]
+pub struct pantile_view {
+    /// Its values; NULL before a row has been read. They are valid as long as their bytes.
+    pub values: Cell<*const pantile_value>,
+    /// How many there are.
+    pub len: Cell<usize>,
+    /// Its place, if it was read by a cursor or by its place, or found by `pantile_find_row` or
+    /// `pantile_find_row_for_update`; otherwise `UINT64_MAX`.
+    pub id: Cell<u64>,
+}
+
+impl Default for pantile_view {
+    fn default() -> Self {
+        Self { values: Cell::new(ptr::null()), len: Cell::default(), id: Cell::new(u64::MAX) }
+    }
 }
 
 #[derive(Default)]
@@ -65,6 +87,20 @@ impl pantile_row {
         }
     }
 
+    /// The same of the row at this place.
+    pub(crate) fn take_at(
+        &mut self,
+        place: RowId,
+        row: Option<Row<'_>>,
+        columns: &[ColumnFacts],
+    ) -> Result<c_int, Failure> {
+        let code = self.take(row, columns)?;
+        if code == PANTILE_OK {
+            self.set_place(place);
+        }
+        Ok(code)
+    }
+
     /// Takes the values of a row. If one of them cannot be read, the row stays as it is.
     pub(crate) fn load(&mut self, row: &Row<'_>, columns: &[ColumnFacts]) -> Result<(), Failure> {
         let next = &mut self.next;
@@ -90,7 +126,16 @@ impl pantile_row {
         next.point_to_copies();
         self.is_newly_locked = false;
         std::mem::swap(&mut self.held, &mut self.next);
+        let values = &self.held.values;
+        self.view.values.set(values.as_ptr());
+        self.view.len.set(values.len());
+        self.view.id.set(u64::MAX);
         Ok(())
+    }
+
+    /// Notes the place of the row that has been taken last.
+    pub(crate) fn set_place(&mut self, place: RowId) {
+        self.view.id.set(place.get());
     }
 
     fn first_values(&self, len: usize) -> Result<&[pantile_value], Failure> {
@@ -177,17 +222,9 @@ pub extern "C" fn pantile_row_values(row: *const pantile_row, out: *mut pantile_
     })
 }
 
-/// Where the first `len` values of the row are, which saves copying them. They are valid as long as their bytes. Fails if
-/// the row has fewer.
+/// Where the library shows what is in the row, so that a program that reads many rows needs no other call for that. It stays
+/// there until the row is freed, and each read into the row changes it.
 #[unsafe(no_mangle)]
-pub extern "C" fn pantile_row_data(
-    row: *const pantile_row,
-    len: usize,
-    out: *mut *const pantile_value,
-) -> c_int {
-    call(|| {
-        let out = Out::new(out)?;
-        out.set(lent(row, "the row")?.first_values(len)?.as_ptr());
-        Ok(PANTILE_OK)
-    })
+pub extern "C" fn pantile_row_view(row: *const pantile_row) -> *const pantile_view {
+    lent(row, "the row").map_or(ptr::null(), |row| &raw const *row.view)
 }

@@ -548,6 +548,7 @@ pub extern "C" fn pantile_find_row(
             return Ok(PANTILE_NOT_FOUND);
         };
         place.load(&row, &table.columns)?;
+        place.set_place(at);
         id.set(at.get());
         Ok(PANTILE_OK)
     })
@@ -570,6 +571,7 @@ pub extern "C" fn pantile_find_row_for_update(
             let found = txn.find_row_for_update(&table.table, &key)?;
             let Some((at, row)) = found else { return Ok(PANTILE_NOT_FOUND) };
             place.load(&row, &table.columns)?;
+            place.set_place(at);
             id.set(at.get());
             Ok(PANTILE_OK)
         })
@@ -664,8 +666,8 @@ pub extern "C" fn pantile_get_row(
 ) -> c_int {
     about(txn, |txn| {
         let (table, place) = (lent(table, "the table")?, lent_mut(row, "the row")?);
-        let row = txn.open()?.get_row(&table.table, RowId::new(id))?;
-        place.take(row, &table.columns)
+        let id = RowId::new(id);
+        place.take_at(id, txn.open()?.get_row(&table.table, id)?, &table.columns)
     })
 }
 
@@ -680,7 +682,8 @@ pub extern "C" fn pantile_get_row_for_update(
     about(txn, |txn| {
         let (table, place) = (lent(table, "the table")?, lent_mut(row, "the row")?);
         lock_into(txn, place, |txn, place| {
-            place.take(txn.get_row_for_update(&table.table, RowId::new(id))?, &table.columns)
+            let id = RowId::new(id);
+            place.take_at(id, txn.get_row_for_update(&table.table, id)?, &table.columns)
         })
     })
 }
