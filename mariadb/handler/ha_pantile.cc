@@ -123,7 +123,8 @@ int ha_pantile::open_indexes()
     failure().message= "the columns of the engine's table are not those of the table's definition";
     return HA_ERR_TABLE_DEF_CHANGED;
   }
-  knows_used= false;
+  for (Left_out &known : left_out)
+    known.is_known= false;
   for (pantile_index *index : indexes)
     pantile_index_free(index);
   indexes.assign(shape.keys.size(), nullptr);
@@ -150,7 +151,7 @@ void ha_pantile::make_row()
   row= pantile_row_new();
   view= pantile_row_view(row);
   pantile_row_lend(row, !table->s->blob_fields);
-  knows_used= false;
+  row_leaves_out= nullptr;
 }
 
 void ha_pantile::free_cursor()
@@ -430,18 +431,23 @@ void ha_pantile::leave_out_unused()
 {
   const my_bitmap_map *fields= table->read_set->bitmap;
   const size_t words= locks_rows ? 0 : no_words_in_map(table->read_set);
-  if (knows_used && used.size() == words && std::equal(used.begin(), used.end(), fields))
+  Left_out &wanted= left_out[locks_rows];
+  if (!wanted.is_known || wanted.used.size() != words || !std::equal(wanted.used.begin(), wanted.used.end(), fields))
+  {
+    std::vector<bool> is_read(shape.columns);
+    for (const Stored_field &stored : shape.fields)
+      is_read[stored.column]= locks_rows || bitmap_is_set(table->read_set, stored.field);
+    wanted.columns.clear();
+    for (size_t column= 0; column < shape.columns; column++)
+      if (!is_read[column])
+        wanted.columns.push_back(column);
+    wanted.used.assign(fields, fields + words);
+    wanted.is_known= true;
+  }
+  else if (row_leaves_out == &wanted)
     return;
-  std::vector<bool> is_read(shape.columns);
-  for (const Stored_field &stored : shape.fields)
-    is_read[stored.column]= locks_rows || bitmap_is_set(table->read_set, stored.field);
-  std::vector<size_t> left_out;
-  for (size_t column= 0; column < shape.columns; column++)
-    if (!is_read[column])
-      left_out.push_back(column);
-  pantile_row_leave_out(row, left_out.data(), left_out.size());
-  used.assign(fields, fields + words);
-  knows_used= true;
+  pantile_row_leave_out(row, wanted.columns.data(), wanted.columns.size());
+  row_leaves_out= &wanted;
 }
 
 int ha_pantile::fill(uchar *record)

@@ -269,9 +269,17 @@ private:
   const pantile_view *view= nullptr;
   /* It has held a value that is not worth keeping the memory for. */
   bool read_large= false;
-  /* The fields that are read into it, as the server says it; empty for all. Not known of one that is new. */
-  std::vector<my_bitmap_map> used;
-  bool knows_used= false;
+  /* Columns that are not read into it, because no statement uses them. */
+  struct Left_out
+  {
+    /* The fields that are read, as the server says it; empty for all. */
+    std::vector<my_bitmap_map> used;
+    std::vector<size_t> columns;
+    bool is_known= false;
+  };
+  /* Of statements that only read, and of those that lock rows: a handler serves both in turn. */
+  Left_out left_out[2];
+  const Left_out *row_leaves_out= nullptr;
   std::vector<pantile_value> values, key_values, end_values;
   Changes changes;
   Scratch scratch, key_scratch, end_scratch;
