@@ -387,6 +387,7 @@ int ha_pantile::reset()
   in_range_check_pushed_down= false;
   free_cursor();
   replaces= false;
+  taken_numbers= 0;
   /* Handlers are kept for later statements, and there are many. */
   if (read_large)
   {
@@ -872,6 +873,8 @@ int ha_pantile::note_number(const uchar *record)
   if (!field || record != table->record[0])
     return 0;
   const longlong number= field->val_int();
+  if ((uint64_t) number - taken_from < taken_numbers)
+    return 0;
   const int code= number > 0 || field->is_unsigned() ? share->pass_number((uint64_t) number) : PANTILE_OK;
   return code == PANTILE_OK ? 0 : error(code);
 }
@@ -980,9 +983,12 @@ int ha_pantile::delete_row(const uchar *)
 void ha_pantile::get_auto_increment(ulonglong offset, ulonglong increment, ulonglong wanted, ulonglong *first,
                                     ulonglong *got)
 {
-  uint64_t number;
+  uint64_t number= 0;
   const int code= share->take_numbers(offset, increment, wanted, &number);
   number_error= code == PANTILE_OK || code == PANTILE_BAD_VALUE ? 0 : error(code);
+  const uint64_t behind= number + increment * wanted;
+  taken_from= number;
+  taken_numbers= code == PANTILE_OK && behind > number ? behind - number : 0;
   *first= code == PANTILE_OK ? number : ULONGLONG_MAX;
   *got= code == PANTILE_OK ? wanted : 0;
 }

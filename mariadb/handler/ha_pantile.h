@@ -243,6 +243,8 @@ private:
   bool replaces= false;            /* the statement reads a row that is in the way of its own */
   uint copied= 0;
   int number_error= 0;             /* why no number was given out */
+  /* Numbers behind which AUTO_INCREMENT goes on already, because this statement has taken them. */
+  uint64_t taken_from= 0, taken_numbers= 0;
   uint64_t txn_number= 0;
   thr_lock_type lock_type= TL_UNLOCK;
   bool locks_rows= false;
