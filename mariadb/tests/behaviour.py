@@ -218,6 +218,12 @@ def savepoints():
         a.do("ROLLBACK TO one"), same(a.do("ROLLBACK TO two"), -1305)
         same(a.do("SELECT id FROM {t} ORDER BY id"), [(1,), (2,), (3,), (4,)])
         a.do("RELEASE SAVEPOINT one"), a.do("COMMIT"), same(b.do("SELECT COUNT(*) FROM {t}"), [(4,)])
+    # A statement that is a transaction, and fails once it has begun a longer one.
+    a, b = pair("Pantile")
+    a.do("CREATE FUNCTION writes() RETURNS INT BEGIN INSERT INTO {t} VALUES (9, 90); RETURN 0; END")
+    a.do("SET autocommit = writes(), PASSWORD FOR nobody@nowhere = 'x'")
+    same(a.do("SELECT @@autocommit"), [(0,)]), same(b.do("INSERT INTO {t} VALUES (9, 91)"), 1)
+    a.do("DROP FUNCTION writes")
 
 
 def consistent_snapshots():

@@ -579,6 +579,59 @@ SCENARIOS = {
         a UPDATE s SET id = 50 WHERE n = 2
         a INSERT INTO s (n) VALUES (3)
         a SELECT * FROM s ORDER BY id""",
+    "AUTO_INCREMENT numbers that are given out, and others": """
+        a CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, n INT) ENGINE={e}
+        a INSERT INTO t (n) VALUES (1), (2)
+        a INSERT INTO t VALUES (7, 3)
+        a INSERT INTO t (n) VALUES (4)
+        a SET insert_id = 20
+        a INSERT INTO t (n) VALUES (5)
+        a INSERT INTO t (n) VALUES (6)
+        a REPLACE INTO t VALUES (21, 7)
+        a INSERT INTO t (n) VALUES (8)
+        a SET auto_increment_increment = 10, auto_increment_offset = 3
+        a INSERT INTO t (n) VALUES (9), (10)
+        a INSERT INTO t VALUES (40, 11)
+        a INSERT INTO t (n) VALUES (12)
+        a SET auto_increment_increment = 1, auto_increment_offset = 1
+        a SELECT * FROM t ORDER BY id
+        a LOCK TABLES t WRITE
+        a INSERT INTO t (n) VALUES (13)
+        a TRUNCATE t
+        a INSERT INTO t VALUES (44, 14)
+        a INSERT INTO t (n) VALUES (15)
+        a UNLOCK TABLES
+        a SELECT * FROM t ORDER BY id""",
+    "statements that are transactions, and fail": """
+        a CREATE TABLE t (id INT PRIMARY KEY, n INT, UNIQUE u (n)) ENGINE={e}
+        a INSERT INTO t VALUES (1, 1), (2, 2), (3, 3)
+        a INSERT INTO t VALUES (4, 4), (5, 5), (6, 1)
+        a INSERT IGNORE INTO t VALUES (4, 4), (5, 1), (2, 7), (6, 6)
+        a UPDATE t SET n = n + 1 ORDER BY id
+        a UPDATE IGNORE t SET n = n + 1 ORDER BY id
+        b SELECT * FROM t ORDER BY id
+        a DROP FUNCTION IF EXISTS fails
+        a CREATE FUNCTION fails(k INT) RETURNS INT BEGIN INSERT INTO t VALUES (k, k), (1, k + 1); RETURN 0; END
+        a DROP FUNCTION IF EXISTS goes_back
+        a CREATE FUNCTION goes_back(k INT) RETURNS INT BEGIN INSERT INTO t VALUES (k, k); SAVEPOINT s; INSERT INTO t VALUES (k + 1, k + 1); ROLLBACK TO s; RETURN 0; END
+        a SELECT fails(20)
+        a SELECT goes_back(30)
+        a SET autocommit = fails(40)
+        a SET @@autocommit = 0, @before = fails(50)
+        a SET autocommit = 1
+        b SELECT * FROM t ORDER BY id
+        a LOCK TABLES t WRITE
+        a INSERT INTO t VALUES (60, 60), (1, 61)
+        a INSERT INTO t VALUES (61, 61)
+        a UPDATE t SET n = 1 WHERE id > 1
+        a UNLOCK TABLES
+        b SELECT * FROM t ORDER BY id
+        a SET autocommit = goes_back(70)
+        a INSERT INTO t VALUES (80, 80), (1, 81)
+        a INSERT INTO t VALUES (90, 90)
+        a ROLLBACK
+        a SET autocommit = 1
+        b SELECT * FROM t ORDER BY id""",
     "REPLACE of the same row": """
         a CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(9)) ENGINE={e}
         a INSERT INTO t VALUES (1,'a'), (2,'b')
