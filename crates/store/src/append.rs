@@ -38,8 +38,8 @@ const FEW_BLOCKS: u64 = 4;
 const LARGE: usize = 1024;
 const LARGE_BYTES: usize = 1 << 20;
 const LARGE_BLOCKS: usize = 8;
-/// Fewer contents are not worth looking whether they are large.
-const WORTH_A_LOOK: usize = 64;
+/// Fewer contents, of at most 64 KB each, are not worth looking whether they are large.
+const WORTH_A_LOOK: usize = 32;
 
 /// Contents that are on the medium but not yet durable.
 #[must_use = "an append is durable only after `persist`"]

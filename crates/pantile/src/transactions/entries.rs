@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use crate::engine::anchor::{Anchor, Owner};
 use crate::engine::buffers::{Buffers, Undo};
-use crate::engine::index::IndexInner;
+use crate::engine::index::{IndexInner, Indexes};
 use crate::engine::stale::StaleEntry;
 use crate::engine::table::TableInner;
 use crate::engine::writes::{Pending, Write};
@@ -21,6 +21,20 @@ use crate::types::encoding::Encoded;
 use crate::types::error::{Conflict, Result};
 use crate::types::isolation::Isolation;
 use crate::types::key::Key;
+
+/// The list of indexes of a table that the transaction writes to. It goes back whatever happens: a wait may panic in code
+/// of the program's.
+struct Lent<'t> {
+    txn: &'t mut Transaction,
+    used: usize,
+    indexes: Option<Indexes>,
+}
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        self.txn.buffers.tables[self.used].indexes = self.indexes.take();
+    }
+}
 
 impl Transaction {
     /// Enters the keys of a new row into the secondary indexes, and notes the
@@ -38,10 +52,12 @@ impl Transaction {
             gathered.push(held.write);
             return Ok(());
         }
-        let Some(indexes) = self.buffers.tables[used].indexes.take() else { return Ok(()) };
-        let outcome = self.change_entries_in(&indexes, table, held, pending);
-        self.buffers.tables[used].indexes = Some(indexes);
-        outcome
+        let indexes = self.buffers.tables[used].indexes.take();
+        let lent = Lent { txn: self, used, indexes };
+        match &lent.indexes {
+            Some(indexes) => lent.txn.change_entries_in(indexes, table, held, pending),
+            None => Ok(()),
+        }
     }
 
     fn change_entries_in(

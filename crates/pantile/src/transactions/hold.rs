@@ -368,11 +368,15 @@ impl Transaction {
         Ok(())
     }
 
-    /// Looks at the checksum of the version that a write supersedes, if reads do, or if it is no row: that may be
-    /// damage.
+    /// Looks at the checksum of the version that a write supersedes, if reads do, or if it is no row, or newer than the
+    /// clock: that may be damage.
     fn verify_base(&self, newest: Address) -> Result<()> {
         let is_no_row = || !newest.is_none() && self.rows_in_use.is_tombstone(&self.core, newest);
-        if self.core.options.verify_reads || is_no_row() {
+        let is_too_new = || {
+            let begin = self.begin_of(newest);
+            begin > self.ts && begin > self.core.registry.after_all()
+        };
+        if self.core.options.verify_reads || is_no_row() || is_too_new() {
             self.verify_newest(newest)?;
         }
         Ok(())

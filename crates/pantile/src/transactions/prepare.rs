@@ -87,6 +87,8 @@ impl Transaction {
                     if !self.rows_in_use.is_row(&self.core, write.base) {
                         continue;
                     }
+                    // It may have been deleted by its key, unread.
+                    self.verify_newest(write.base)?;
                     let row = self.row(
                         &table,
                         used.row_of(self.rows_in_use.content(&self.core, write.base)),

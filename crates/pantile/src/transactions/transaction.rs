@@ -335,9 +335,10 @@ impl Transaction {
             if self.is_visible {
                 return self.finish();
             }
-            if self.read_only && self.under.is_none() {
-                // Nothing is to be undone, and nobody has come in its way.
+            if self.read_only && self.reads_pass && self.under.is_none() {
+                // Nothing is to be undone, and nobody comes before it.
                 self.core.counters.aborted(self.slot);
+                note_in_vain(self.accessed(), Duration::ZERO);
                 return self.finish();
             }
             let written = self.buffers.writes.len();

@@ -379,7 +379,7 @@ impl Transaction {
         let Some(held) = self.hold_present(table, which)? else { return Ok(false) };
         let write = self.buffers.writes[held.write as usize];
         let goes_alone =
-            self.buffers.tables[write.table as usize].indexes().is_empty() && !table.layouts().can_move_out;
+            self.buffers.tables[write.table as usize].indexes().is_empty() && !table.can_move_out();
         let entry = match which {
             // Nothing of it needs to be read, and so none of the many pieces of a large value.
             Which::Key(key, _) if goes_alone => StaleEntry::new(table, PRIMARY, write.tuple, key),
@@ -394,10 +394,10 @@ impl Transaction {
                 StaleEntry::new(table, PRIMARY, write.tuple, key.words())
             }
         };
-        self.set_pending(table, held, Pending::Tombstone)?;
         if self.under.is_some() {
             self.ask_to_change_keys(table, PRIMARY)?;
         }
+        self.set_pending(table, held, Pending::Tombstone)?;
         self.buffers.stale.push(entry);
         Ok(true)
     }

@@ -234,6 +234,29 @@ fn a_call_whose_wait_panics_changes_nothing() {
     assert_eq!(reader.count_index(&by_n, Range::prefix(&[99u64.into()])).expect("a count"), 1);
 }
 
+/// A wait for a unique key panics in the program's code. The transaction goes on, and so does the next one in its slot:
+/// each row that they write is in every index.
+#[test]
+fn a_panic_beside_a_unique_key_leaves_no_row_out_of_an_index() {
+    let db = in_memory();
+    let def = TableDef::new("t").column("id", Type::U64).column("u", Type::U64).primary_key(["id"]);
+    let table = db.create_table(def.index(IndexDef::unique("by_u", ["u"]))).expect("a table");
+    let by_u = table.index("by_u").expect("the index");
+    let mut other = db.begin().expect("a transaction");
+    other.insert(&table, &[1u64.into(), 5u64.into()]).expect("a row");
+    let mut txn = db.begin().expect("a transaction");
+    txn.interrupt_when(|_| panic!("the program fails"));
+    let meets = || txn.insert(&table, &[2u64.into(), 5u64.into()]);
+    catch_unwind(AssertUnwindSafe(meets)).expect_err("it panics");
+    other.rollback();
+    txn.insert(&table, &[7u64.into(), 9u64.into()]).expect("a row");
+    txn.commit().expect("a commit");
+    db.run(|txn| txn.insert(&table, &[8u64.into(), 10u64.into()])).expect("a row");
+    let reader = db.begin_read().expect("a transaction");
+    assert_eq!(reader.count(&table, Range::all()).expect("a count"), 2);
+    assert_eq!(reader.count_index(&by_u, Range::all()).expect("a count"), 2);
+}
+
 /// In order or not, into a table with rows, of any length.
 #[test]
 fn any_number_is_loaded() {
