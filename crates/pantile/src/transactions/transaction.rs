@@ -395,7 +395,7 @@ impl Transaction {
     }
 
     /// Notes what the transaction's buffers take, if they have grown.
-    #[inline]
+    #[inline(always)]
     pub(super) fn note_memory(&mut self) {
         if let Some(bytes) = self.buffers.grown() {
             self.core.buffers.note(self.slot, bytes);
