@@ -6,7 +6,7 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use pantile::{Collector, Durability, GcOptions, Isolation};
+use pantile::{Collector, Durability, ExclusiveStage, GcOptions, Isolation};
 use pantile_bench::Result;
 use pantile_bench::experiment::run_all;
 use pantile_bench::load::{Context, Silent};
@@ -70,6 +70,7 @@ fn settings(variant: Variant, threads: usize, seconds: u64) -> Settings {
         pace: Pace { warmup, measure, rate: 0.0 },
         isolation: Isolation::Serializable,
         writers_move: true,
+        exclusive_wasted: ExclusiveStage::default().wasted,
         row_cache: None,
         durability: Durability::Sync,
         seed: 1,

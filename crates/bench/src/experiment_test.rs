@@ -3,7 +3,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use pantile::{Collector, Durability, GcOptions, Isolation};
+use pantile::{Collector, Durability, ExclusiveStage, GcOptions, Isolation};
 
 use super::*;
 use crate::load::{Observer, Silent};
@@ -31,6 +31,7 @@ fn settings(medium: Medium) -> Settings {
         pace: Pace { warmup: Duration::from_millis(20), measure: Duration::from_millis(200), rate: 0.0 },
         isolation: Isolation::Serializable,
         writers_move: true,
+        exclusive_wasted: ExclusiveStage::default().wasted,
         row_cache: None,
         durability: Durability::Sync,
         seed: 1,

@@ -150,6 +150,8 @@ pub struct Settings {
     pub isolation: Isolation,
     /// Whether serializable writers move behind later readers.
     pub writers_move: bool,
+    /// How many rows a transaction accesses in vain before it gets the exclusive stage.
+    pub exclusive_wasted: u64,
     /// Bytes of the cache of rows; none where there is none.
     pub row_cache: Option<u64>,
     /// When a commit is acknowledged.
@@ -190,6 +192,7 @@ struct Told<'a> {
     gc_pacing: &'static str,
     gc_pass_over: bool,
     writers_move: bool,
+    exclusive_wasted: u64,
     row_cache_bytes: Option<u64>,
 }
 
@@ -201,16 +204,14 @@ impl Settings {
             Some(bytes) => options.row_cache(bytes),
             None => options,
         };
-        let options = match self.writers_move {
-            true => options,
+        let stage = ExclusiveStage { wasted: self.exclusive_wasted, ..ExclusiveStage::default() };
+        let stage = match self.writers_move {
+            true => stage,
             // As published (Zen+ 4.1.1): by what a transaction has accessed in vain, and by nothing else.
-            false => options.exclusive_stage(ExclusiveStage {
-                tries: u32::MAX,
-                spent: Duration::MAX,
-                ..ExclusiveStage::default()
-            }),
+            false => ExclusiveStage { tries: u32::MAX, spent: Duration::MAX, ..stage },
         };
         options
+            .exclusive_stage(stage)
             .protocol(variant.protocol)
             // What recovery takes is measured, not what an image spares it.
             .index_image(false)
@@ -258,6 +259,7 @@ impl Settings {
             gc_pacing: self.gc.pacing.name(),
             gc_pass_over: self.gc.bypass,
             writers_move: self.writers_move,
+            exclusive_wasted: self.exclusive_wasted,
             row_cache_bytes: self.row_cache,
         };
         let mut all = serde_json::to_value(told).unwrap_or_default();
@@ -307,6 +309,7 @@ mod tests {
                 pace: Pace { warmup: Duration::ZERO, measure, rate },
                 isolation: Isolation::Serializable,
                 writers_move: true,
+                exclusive_wasted: ExclusiveStage::default().wasted,
                 row_cache: None,
                 durability: Durability::Sync,
                 seed: 1,

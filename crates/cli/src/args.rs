@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use pantile::lab::Protocol;
-use pantile::{Collector, GcOptions, Pacing};
+use pantile::{Collector, ExclusiveStage, GcOptions, Pacing};
 use pantile_bench::settings::Medium;
 use pantile_bench::ycsb::Beside;
 
@@ -359,6 +359,10 @@ pub struct Common {
     /// wait for them.
     #[arg(long)]
     pub writers_stay: bool,
+    /// Rows that a transaction reads and writes in vain, in all attempts, before it is run alone (on the exclusive stage);
+    /// for transactions that begin again by themselves: those of --beside updates:N.
+    #[arg(long, value_name = "N", default_value_t = ExclusiveStage::default().wasted, value_parser = clap::value_parser!(u64).range(1..))]
+    pub exclusive_wasted: u64,
     /// Keep rows that are read often in a cache of this many megabytes, where reads may wait for the medium; not with
     /// collectors that rewrite single slots.
     #[arg(long, value_name = "MB", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]

@@ -38,6 +38,7 @@ fn defaults_are_those_of_the_contract() {
     assert_eq!(common.collectors(), [Collector::TB_COLLECT]);
     assert_eq!(common.gc_options(), GcOptions::default());
     assert_eq!((common.long_readers, common.quiet), (0, false));
+    assert_eq!(common.exclusive_wasted, ExclusiveStage::default().wasted);
     assert_eq!(Durability::from(common.durability), Durability::Sync);
     assert_eq!(Isolation::from(common.isolation), Isolation::Serializable);
 }
@@ -86,6 +87,7 @@ fn every_flag_of_the_contract_is_taken() {
     assert_eq!((args.long_share, args.long_ops, args.theta), (10, 80, Some(1.0)));
     assert_eq!((args.scan_share, args.scan_tuples), (5, Some(1000)));
     assert_eq!(ycsb("--workload f --theta 0.5").workload, Some('F'));
+    assert_eq!(ycsb("--writers-stay --exclusive-wasted 1000").common.exclusive_wasted, 1000);
 }
 
 #[test]

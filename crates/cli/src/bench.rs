@@ -125,6 +125,7 @@ fn settings(common: &Common, threads: usize) -> Result<Settings, Failure> {
         },
         isolation,
         writers_move: !common.writers_stay,
+        exclusive_wasted: common.exclusive_wasted,
         row_cache,
         durability: common.durability.into(),
         seed: common.seed,

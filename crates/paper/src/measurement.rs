@@ -111,6 +111,18 @@ pub struct Second {
     pub chain_mean: f64,
 }
 
+impl Second {
+    /// Whether it is long enough for its figures to mean something: the last one may be shorter.
+    pub fn is_whole(&self) -> bool {
+        self.seconds > 0.5
+    }
+
+    /// Transactions per second.
+    pub fn rate(&self) -> f64 {
+        self.transactions as f64 / self.seconds
+    }
+}
+
 impl Measurement {
     /// A measurement that has every figure.
     pub fn example() -> Self {
@@ -215,8 +227,7 @@ impl Measurement {
 
     /// The throughput of each whole second.
     pub fn rates(&self) -> Vec<f64> {
-        let whole = self.seconds.iter().filter(|second| second.seconds > 0.5);
-        whole.map(|second| second.transactions as f64 / second.seconds).collect()
+        self.seconds.iter().filter(|second| second.is_whole()).map(Second::rate).collect()
     }
 
     /// The standard deviation of the seconds' throughput, as a share of their

@@ -24,8 +24,8 @@ pub struct Size {
     pub warehouses: u16,
     /// Tuples of YCSB.
     pub tuples: u64,
-    /// Tuples of YCSB of 1 KB beside long transactions, and how many of them one scans, and one updates.
-    pub large: (u64, u64, u64),
+    /// Tuples of YCSB of 1 KB beside long transactions, and how many of them one scans.
+    pub large: (u64, u64),
     /// Seconds of warm-up and of measurement beside these.
     pub beside: (f64, f64),
     /// Seconds of warm-up and of measurement.
@@ -103,7 +103,7 @@ impl Size {
             settles: false,
             warehouses: 1,
             tuples: 100_000,
-            large: (50_000, 20_000, 2500),
+            large: (50_000, 20_000),
             beside: (0.3, 1.0),
             pace: (0.2, 0.45),
             tpcc_pace: (0.2, 0.45),
@@ -144,8 +144,8 @@ impl Size {
             // At theta 0.9 a tuple is updated 2.3 times on average before a block is due for
             // collection. Of so few, each is updated at least 8 times within a run.
             tuples: 200_000,
-            // 2 GB. A long scan takes half of it, and a long update a twentieth: so several end within the time.
-            large: (2_000_000, 1_000_000, 100_000),
+            // 2 GB. A long scan takes half of it: so several end within the time.
+            large: (2_000_000, 1_000_000),
             beside: (1.0, 20.0),
             pace: (0.5, 2.0),
             // With less warm-up no block is reclaimed while TPC-C is measured.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pantile::{Durability, GcOptions, Isolation};
+use pantile::{Durability, ExclusiveStage, GcOptions, Isolation};
 use pantile_bench::runner::Pace;
 use pantile_bench::settings::{Medium, Settings, Variant};
 use pantile_flash::{Experiment, SEED};
@@ -43,6 +43,8 @@ pub struct RunSpec {
     /// Whether writers move to later timestamps where they would conflict, as the engine's do. Those
     /// of the publications keep theirs.
     pub writers_move: bool,
+    /// How many rows a transaction accesses in vain before it gets the exclusive stage, unless it is the published number.
+    pub wasted: Option<u64>,
     /// Through a SQL server, with warehouses of this size in percent, unless the
     /// engine is embedded.
     pub server: Option<u32>,
@@ -102,6 +104,7 @@ impl RunSpec {
             period: None,
             threshold: None,
             writers_move: false,
+            wasted: None,
             server: None,
             flash: None,
             recovery: None,
@@ -204,6 +207,9 @@ impl RunSpec {
             line += PUBLISHED;
             line += if self.writers_move { "" } else { WRITERS_STAY };
         }
+        if let Some(rows) = self.wasted {
+            line += &format!(" --exclusive-wasted {rows}");
+        }
         if let Some(protocol) = self.protocol {
             line += &format!(" --protocol {protocol}");
         }
@@ -287,6 +293,7 @@ impl RunSpec {
             },
             isolation: Isolation::Serializable,
             writers_move: self.writers_move,
+            exclusive_wasted: self.wasted.unwrap_or(ExclusiveStage::default().wasted),
             row_cache: None,
             durability: Durability::Sync,
             seed,
@@ -351,6 +358,7 @@ mod tests {
             RunSpec { period: Some(1.0), ..run.clone() },
             RunSpec { threshold: Some(0.6), ..run.clone() },
             RunSpec { writers_move: true, ..run.clone() },
+            RunSpec { wasted: Some(100), ..run.clone() },
             RunSpec { seconds: 2.0, ..run.clone() },
             run.clone().through_server(100),
         ];

@@ -3,7 +3,9 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use pantile::{Collector, Durability, GcOptions, MediumKind, Options, Range, Table, Transaction, Value};
+use pantile::{
+    Collector, Durability, ExclusiveStage, GcOptions, MediumKind, Options, Range, Table, Transaction, Value,
+};
 use pantile_testkit::Patience;
 
 use super::answer::{Answer, Cell};
@@ -357,6 +359,7 @@ fn a_record_counts_transactions_and_queries_apart() {
         pace: Pace { warmup: Duration::ZERO, measure: Duration::from_millis(1500), rate: 200.0 },
         isolation: Isolation::Serializable,
         writers_move: true,
+        exclusive_wasted: ExclusiveStage::default().wasted,
         row_cache: None,
         durability: Durability::Sync,
         seed: 42,

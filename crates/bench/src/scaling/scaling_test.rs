@@ -1,7 +1,7 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use pantile::{Collector, Durability, GcOptions, Isolation};
+use pantile::{Collector, Durability, ExclusiveStage, GcOptions, Isolation};
 use pantile_nvm::NvmConfig;
 use pantile_testkit::Patience;
 
@@ -216,6 +216,7 @@ fn records(medium: Medium, threads: usize) -> Vec<Record> {
         pace: Pace { warmup: Duration::from_millis(20), measure: Duration::from_millis(200), rate: 0.0 },
         isolation: Isolation::Serializable,
         writers_move: true,
+        exclusive_wasted: ExclusiveStage::default().wasted,
         row_cache: None,
         durability: Durability::Sync,
         seed: 1,

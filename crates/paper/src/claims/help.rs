@@ -1,7 +1,7 @@
 //! Helpers that experiments share.
 
 use crate::figure::{Figure, Point, Series, Shape};
-use crate::measurement::Measurement;
+use crate::measurement::{Measurement, Second};
 use crate::numbers::{Spread, percent};
 use crate::results::{Metric, Results, throughput};
 use crate::size::Size;
@@ -82,6 +82,29 @@ pub fn publish(figure: &mut Figure, gcs: &[&str], published: &[(&str, f64)]) {
 pub fn lines(title: &str, x: &str, y: &str, doubling: bool, series: Vec<Series>) -> Figure {
     let shape = Shape::Lines { doubling, markers: true };
     Figure { title: title.into(), shape, x: x.into(), y: y.into(), series }
+}
+
+/// The seconds of the last repetition of each run, one line for each.
+pub fn over_time(
+    results: &Results,
+    runs: &[(&str, RunSpec)],
+    title: &str,
+    y: &str,
+    value: impl Fn(&Second) -> Option<f64>,
+) -> Figure {
+    let line = |(name, run): &(&str, RunSpec)| {
+        let seconds = &results.one(run)?.seconds;
+        let whole = seconds.iter().enumerate().filter(|(_, second)| second.is_whole());
+        let point = |(n, second)| Some(Point::exact(n as f64 + 1.0, value(second)?));
+        Some(Series::measured(name, whole.filter_map(point).collect()))
+    };
+    Figure {
+        title: title.into(),
+        shape: Shape::Lines { doubling: false, markers: false },
+        x: "seconds of measurement".into(),
+        y: y.into(),
+        series: runs.iter().filter_map(line).collect(),
+    }
 }
 
 /// The name of an axis of clients. Where there are more than cores, they share them.

@@ -1,10 +1,9 @@
 //! TB-Collect: space, steadiness and chains (figures 12 to 14).
 
 use super::help::{
-    GROUP, NONE, OTHERS, TB, bars, collected, each, growths, need, publish, settled, tpcc, ycsb,
+    GROUP, NONE, OTHERS, TB, bars, collected, each, growths, need, over_time, publish, settled, tpcc, ycsb,
 };
 use super::{Claim, Experiment, Finding};
-use crate::figure::{Figure, Point, Series, Shape};
 use crate::measurement::{Measurement, Second};
 use crate::numbers::{figure, percent, times};
 use crate::results::{Metric, Results, throughput};
@@ -90,6 +89,11 @@ pub fn keeps_up(rule: &mut Rule, results: &Results, run: &RunSpec, gcs: &[&'stat
     }
 }
 
+/// The run with each collector.
+fn by_collector(run: &RunSpec) -> [(&'static str, RunSpec); 6] {
+    GROUP.map(|gc| (gc, run.with_gc(gc)))
+}
+
 fn judge_growth(results: &Results, size: &Size) -> Finding {
     let mut rule = Rule::default();
     let run = steady(size);
@@ -116,7 +120,8 @@ fn judge_growth(results: &Results, size: &Size) -> Finding {
         ("Medium taken over time", "medium, MB, nvm:optane-40", (|second| second.medium_bytes) as Taken),
         ("DRAM taken over time", "DRAM, MB, nvm:optane-40", |second| second.dram_bytes),
     ] {
-        figures.push(over_time(results, &run, title, y, |second| of(second) as f64 / 1e6));
+        let megabytes = |second: &Second| Some(of(second) as f64 / 1e6);
+        figures.push(over_time(results, &by_collector(&run), title, y, megabytes));
     }
     let ours = if ours.is_empty() { String::new() } else { format!("tb-collect: {}", ours.join(", ")) };
     Finding::of(rule, "bytes of growth, as a share of another collector's", ours, figures)
@@ -124,29 +129,6 @@ fn judge_growth(results: &Results, size: &Size) -> Finding {
 
 /// Bytes taken at the end of a second.
 type Taken = fn(&Second) -> u64;
-
-/// The seconds of the last repetition, one line for each collector.
-fn over_time(
-    results: &Results,
-    run: &RunSpec,
-    title: &str,
-    y: &str,
-    value: impl Fn(&Second) -> f64,
-) -> Figure {
-    let line = |gc: &&'static str| {
-        let seconds = &results.one(&run.with_gc(gc))?.seconds;
-        let whole = seconds.iter().enumerate().filter(|(_, second)| second.seconds > 0.5);
-        let points = whole.map(|(n, second)| Point::exact(n as f64 + 1.0, value(second))).collect();
-        Some(Series::measured(gc, points))
-    };
-    Figure {
-        title: title.into(),
-        shape: Shape::Lines { doubling: false, markers: false },
-        x: "seconds of measurement".into(),
-        y: y.into(),
-        series: GROUP.iter().filter_map(line).collect(),
-    }
-}
 
 fn judge_time(results: &Results, size: &Size) -> Finding {
     let mut rule = Rule::default();
@@ -171,10 +153,9 @@ fn judge_time(results: &Results, size: &Size) -> Finding {
         let by = results.quotient(&run.with_gc("zen"), &run.with_gc(other), &Measurement::unsteadiness);
         rule.larger("the unsteadiness of zen", &format!("that of {other}"), by);
     }
-    let speed =
-        over_time(results, &run, "TPC-C throughput over time", "transactions/s, nvm:optane-40", |second| {
-            second.transactions as f64 / second.seconds
-        });
+    let y = "transactions/s, nvm:optane-40";
+    let rate = |second: &Second| Some(second.rate());
+    let speed = over_time(results, &by_collector(&run), "TPC-C throughput over time", y, rate);
     let y = "standard deviation / mean, nvm:optane-40";
     let unsteady = bars("How much throughput varies", y, &GROUP, &run, &|run| {
         results.spread(run, &Measurement::unsteadiness)

@@ -356,14 +356,39 @@ fn long_transactions_may_cost_so_much_and_must_commit() {
 }
 
 #[test]
-fn the_run_alone_has_the_tuples_of_the_run_beside() {
-    let full = Size::full(2);
-    let (tuples, _, updated) = full.large;
-    let alone = claim("ZN-24").runs(&full).into_iter().filter_map(|run| match run.work {
-        Work::Zen { tuples, beside: None, .. } => Some(tuples),
-        _ => None,
-    });
-    assert_eq!(alone.collect::<Vec<_>>(), [tuples, tuples - updated]);
+fn long_updates_and_their_threshold_scale_with_the_data() {
+    let runs = claim("ZN-24").runs(&Size::full(2));
+    let [alone, scans, fewer_alone, updates] = &runs[..] else { panic!("{} runs", runs.len()) };
+    let tuples_and_beside = |run: &RunSpec| match run.work {
+        Work::Zen { tuples, beside, .. } => (tuples, beside),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(tuples_and_beside(alone), (2_000_000, None));
+    assert_eq!(tuples_and_beside(scans), (2_000_000, Some(Beside::Scans(1_000_000))));
+    // The run alone has none of the tuples that are updated beside it.
+    assert_eq!(tuples_and_beside(fewer_alone), (2_000_000 - 15_625, None));
+    assert_eq!(tuples_and_beside(updates), (2_000_000, Some(Beside::Updates(15_625))));
+    assert_eq!(updates.wasted, Some(8 * 15_625));
+    assert!([alone, scans, fewer_alone].iter().all(|run| run.wasted.is_none()));
+    let settings = updates.settings(1).expect("settings");
+    assert_eq!((settings.exclusive_wasted, settings.writers_move), (125_000, false));
+    assert!(updates.key().ends_with(" --writers-stay --exclusive-wasted 125000"), "{}", updates.key());
+}
+
+#[test]
+fn throughput_beside_long_transactions_is_drawn_by_the_second() {
+    let claim = claim("ZN-24");
+    let finding = claim.judge(&measured(claim, |_| 1000.0), &size());
+    for name in ["scans", "updates"] {
+        let title = format!("YCSB beside long {name}, over time");
+        let figure = finding.figures.iter().find(|figure| figure.title == title).expect("a figure");
+        let names: Vec<_> = figure.series.iter().map(|series| &*series.name).collect();
+        assert_eq!(names, ["alone", "beside"]);
+        for series in &figure.series {
+            let points: Vec<_> = series.points.iter().map(|point| (point.x, point.y)).collect();
+            assert_eq!(points, [(1.0, 900.0), (2.0, 900.0), (3.0, 900.0), (4.0, 900.0)]);
+        }
+    }
 }
 
 #[test]

@@ -93,7 +93,7 @@ const fn style(colour: &'static str, marker: Marker, dash: &'static str, hatch: 
     Style { colour, marker, dash, hatch }
 }
 
-/// The look of the collector, design or store of this name, or of updates so distributed.
+/// The look of the collector, design or store of this name, of updates so distributed, or of a run beside another.
 pub fn of(name: &str) -> Style {
     match name {
         "tb-collect" => style(BLUE, Marker::Circle, "none", Hatch::Plain),
@@ -119,6 +119,7 @@ pub fn of(name: &str) -> Style {
         "local" => style(BLUE, Marker::Diamond, "8 3 2 3", Hatch::Level),
         "in-place" => style(YELLOW, Marker::Diamond, "2 3", Hatch::Level),
         "redo-log" => style(ORANGE, Marker::Up, "2 3", Hatch::Falling),
+        "beside" => style(BLUE, Marker::Circle, "none", Hatch::Plain),
         "uniform" => style(BLUE, Marker::Circle, "none", Hatch::Plain),
         "80/20" => style(VERMILLION, Marker::Diamond, "none", Hatch::Plain),
         "zipf 0.9" => style(GREEN, Marker::Up, "none", Hatch::Plain),
