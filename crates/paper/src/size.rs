@@ -169,7 +169,7 @@ impl Size {
             zen_tuples: 200_000,
             // Read only, balanced and write heavy, without skew and with high skew.
             zen_mixes: vec![(0, 0.0), (50, 0.0), (90, 0.0), (0, 0.95), (50, 0.95), (90, 0.95)],
-            ratios: vec![4, 16],
+            ratios: vec![4, 8, 16],
             node_mixes: vec![(50, 0.6), (50, 0.95)],
             recoveries: vec![recovery(250), recovery(1000)],
             ..Self::quick(cores)

@@ -159,13 +159,17 @@ const A_READER: &str = "beside a reader that stays open for two seconds, again a
 const AT_HALF: &str = "with blocks that wait for half of it";
 
 /// The memories of runs, and the same with a tenth of the bandwidth.
-const SLOWER: [(&str, &str); 10] = [
+const SLOWER: [(&str, &str); 14] = [
     ("nvm:optane-40", "nvm:optane-400"),
     ("nvm:optane-40+zen:4", "nvm:optane-400+zen:4"),
     ("nvm:optane-40+zen-naive:4", "nvm:optane-400+zen-naive:4"),
     ("nvm:optane-40+mmdb:4", "nvm:optane-400+mmdb:4"),
     ("nvm:optane-40+wbl:4", "nvm:optane-400+wbl:4"),
     ("nvm:optane-40+foedus:4", "nvm:optane-400+foedus:4"),
+    ("nvm:optane-40+zen:8", "nvm:optane-400+zen:8"),
+    ("nvm:optane-40+mmdb:8", "nvm:optane-400+mmdb:8"),
+    ("nvm:optane-40+wbl:8", "nvm:optane-400+wbl:8"),
+    ("nvm:optane-40+foedus:8", "nvm:optane-400+foedus:8"),
     ("nvm:optane-40+zen:16", "nvm:optane-400+zen:16"),
     ("nvm:optane-40+mmdb:16", "nvm:optane-400+mmdb:16"),
     ("nvm:optane-40+wbl:16", "nvm:optane-400+wbl:16"),

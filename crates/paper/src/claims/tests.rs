@@ -6,7 +6,7 @@ use crate::numbers::Outcome;
 use crate::results::Results;
 use crate::size::Size;
 use crate::spec::RunSpec;
-use crate::verdict::{Judgement, Verdict};
+use crate::verdict::{Judgement, Part, Verdict};
 use crate::workload::Work;
 use pantile_bench::ycsb::Beside;
 
@@ -409,7 +409,23 @@ fn designs_are_compared_one_by_one() {
     assert!(judgement.reason.contains("1:4: zen is 0.91x (0.91x to 0.91x) foedus"), "{}", judgement.reason);
     let full = claim("ZN-8").runs(&Size::full(2));
     let keys: HashSet<_> = full.iter().map(RunSpec::key).collect();
-    assert_eq!((keys.len(), full.len()), (48, 48), "six mixes and skews, two ratios, four designs");
+    assert_eq!((keys.len(), full.len()), (72, 72), "six mixes and skews, three ratios, four designs");
+}
+
+#[test]
+fn a_ratio_is_judged_where_a_factor_was_published_for_it() {
+    let full = Size::full(2);
+    let parts = |name: &str| claim(name).with_every_figure(&full).parts;
+    let at_eight = |part: &&Part| part.about.starts_with("1:8");
+    assert_eq!(parts("ZN-20").iter().filter(at_eight).count(), 3);
+    assert_eq!(parts("ZN-8").iter().filter(at_eight).count(), 0);
+    assert_eq!(parts("ZN-8").len(), 36, "six mixes and skews, two ratios, three others");
+    let zen = claim("ZN-8");
+    let mut results = Results::default();
+    zen.runs(&full).iter().for_each(|run| results.add(&run.key(), 1, at(1000.0)));
+    let figures = zen.judge(&results, &full).figures;
+    let drawn = figures.iter().filter(|figure| figure.title.contains("memory 8 times DRAM"));
+    assert_eq!(drawn.map(|figure| figure.series.len()).collect::<Vec<_>>(), [4, 4]);
 }
 
 /// The judgement of ZN-27 with three repetitions at these speeds.
