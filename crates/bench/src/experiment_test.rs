@@ -115,10 +115,13 @@ fn a_record_of_tpcc_has_what_scripts_rely_on() {
     assert_eq!(seconds.len(), 1);
     assert_eq!((&seconds[0]["second"], &seconds[0]["seconds"]), (&1.into(), &json["seconds"]));
     assert_eq!(seconds[0]["transactions"], json["transactions"]);
+    assert_eq!(seconds[0]["accesses_per_tuple"], json["chains"]["accesses_per_tuple"]);
+    assert!(seconds[0]["accesses_per_tuple"].as_f64().unwrap() > 0.0);
     for figure in ["medium_bytes", "live_bytes", "dram_bytes"] {
         assert!(seconds[0][figure].as_u64().unwrap() > 0, "{figure}");
     }
-    for figure in ["tile_bytes", "queued_blocks", "queue_capacity", "kept_tiles", "chain_mean"] {
+    for figure in ["tile_bytes", "queued_blocks", "queue_capacity", "kept_tiles", "chain_mean", "stored_mean"]
+    {
         assert!(seconds[0][figure].is_number(), "{figure}");
     }
     assert_eq!(json["config"]["long_readers"], 2);

@@ -138,6 +138,10 @@ pub struct Second {
     pub queue_capacity: u64,
     /// Mean length of the chains of some tuples.
     pub chain_mean: f64,
+    /// Versions that a tuple has on the medium, on average.
+    pub stored_mean: f64,
+    /// Versions that transactions and the collector looked at, per tuple.
+    pub accesses_per_tuple: f64,
 }
 
 impl Second {

@@ -46,8 +46,8 @@ pub struct Sampler<'a> {
     observer: &'a dyn Observer,
     last: Stats,
     began: CpuTime,
-    /// The mean length of chains, and when it is looked at again.
-    chains: (f64, Instant),
+    /// The chains of some tuples, and when they are looked at again.
+    chains: (pantile::stats::Chains, Instant),
     /// The longest chain so far.
     longest: u64,
     taken: Samples,
@@ -55,17 +55,18 @@ pub struct Sampler<'a> {
 
 impl<'a> Sampler<'a> {
     pub fn new(db: &'a Database, observer: &'a dyn Observer) -> Self {
-        let (last, began, chains) = (Stats::default(), CpuTime::default(), (1.0, Instant::now()));
+        let (last, began) = (Stats::default(), CpuTime::default());
+        let chains = (pantile::stats::Chains::default(), Instant::now());
         Self { db, observer, last, began, chains, longest: 0, taken: Samples::default() }
     }
 
-    /// The mean length of chains, as it is or was some seconds ago.
-    fn chain_mean(&mut self) -> f64 {
+    /// The chains of some tuples, as they are or were some seconds ago.
+    fn chains(&mut self) -> pantile::stats::Chains {
         let began = Instant::now();
         if began >= self.chains.1 {
             let sampled = self.db.chains(CHAINS_OF_A_SECOND);
             self.longest = self.longest.max(sampled.max);
-            self.chains = (sampled.mean, began + began.elapsed() * PARTS);
+            self.chains = (sampled, began + began.elapsed() * PARTS);
         }
         self.chains.0
     }
@@ -79,6 +80,7 @@ impl<'a> Sampler<'a> {
     pub fn second(&mut self, second: runner::Second) {
         let stats = self.db.stats();
         let collector = stats.collector.since(&self.last.collector);
+        let chains = self.chains();
         let sample = Second {
             second: second.number,
             seconds: second.seconds,
@@ -97,7 +99,9 @@ impl<'a> Sampler<'a> {
             long_tx_blocks: collector.long_tx_blocks,
             kept_tiles: collector.kept_tiles,
             queue_capacity: collector.queue_capacity,
-            chain_mean: self.chain_mean(),
+            chain_mean: chains.mean,
+            stored_mean: chains.stored_mean,
+            accesses_per_tuple: accesses_per_tuple(&self.last, &stats),
         };
         self.last = stats;
         self.observer.second(&sample);
@@ -108,15 +112,10 @@ impl<'a> Sampler<'a> {
         self.taken.cpu = CpuTime::now().since(&self.began);
         // The totals are of the same time as the seconds.
         let after = if self.taken.seconds.is_empty() { self.db.stats() } else { self.last };
-        let before = &self.taken.before;
-        let accesses = |stats: &Stats| stats.versions_read + stats.collector.versions_traversed;
         let mut sampled = self.db.chains(CHAINS_OF_A_RUN);
         sampled.max = sampled.max.max(self.longest);
-        self.taken.chains = Chains {
-            sampled,
-            accesses_per_tuple: accesses(&after).saturating_sub(accesses(before)) as f64
-                / after.tuples.max(1) as f64,
-        };
+        let accesses_per_tuple = accesses_per_tuple(&self.taken.before, &after);
+        self.taken.chains = Chains { sampled, accesses_per_tuple };
         self.taken.after = after;
         self.taken.tables = self.db.space_by_table();
     }
@@ -124,6 +123,12 @@ impl<'a> Sampler<'a> {
     pub fn into_samples(self) -> Samples {
         self.taken
     }
+}
+
+/// Versions that transactions and the collector looked at between two moments, per tuple.
+fn accesses_per_tuple(before: &Stats, after: &Stats) -> f64 {
+    let accesses = |stats: &Stats| stats.versions_read + stats.collector.versions_traversed;
+    accesses(after).saturating_sub(accesses(before)) as f64 / after.tuples.max(1) as f64
 }
 
 /// What blocks in use take.

@@ -107,8 +107,12 @@ pub struct Second {
     pub medium_bytes: u64,
     /// Bytes of DRAM in use at its end.
     pub dram_bytes: u64,
-    /// Mean length of chains at its end.
-    pub chain_mean: f64,
+    /// Versions of a tuple that took space at its end, on average; a SQL server does not tell.
+    pub stored_mean: Option<f64>,
+    /// Versions examined in it per tuple; a SQL server does not tell.
+    pub accesses_per_tuple: Option<f64>,
+    /// Live versions that the collector copied in it.
+    pub survivors_relocated: u64,
 }
 
 impl Second {
@@ -134,7 +138,9 @@ impl Measurement {
             transactions: 1_000_000,
             medium_bytes: n << 20,
             dram_bytes: n << 20,
-            chain_mean: 1.0,
+            stored_mean: Some(1.0),
+            accesses_per_tuple: Some(1.0),
+            survivors_relocated: 0,
         };
         Self {
             txn_per_s: 1e6,
@@ -300,7 +306,9 @@ impl From<&pantile_bench::record::Second> for Second {
             transactions: second.transactions,
             medium_bytes: second.used_bytes,
             dram_bytes: second.dram_bytes,
-            chain_mean: second.chain_mean,
+            stored_mean: Some(second.stored_mean),
+            accesses_per_tuple: Some(second.accesses_per_tuple),
+            survivors_relocated: second.survivors_relocated,
         }
     }
 }
@@ -315,7 +323,7 @@ mod tests {
             transactions,
             medium_bytes: 1000 * n as u64,
             dram_bytes: 10 * n as u64,
-            chain_mean: 1.0,
+            ..Second::default()
         };
         Measurement { seconds: rates.iter().enumerate().map(second).collect(), ..Measurement::default() }
     }

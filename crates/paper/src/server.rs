@@ -100,7 +100,7 @@ fn understand(told: &str) -> Option<Measurement> {
                 transactions: transactions as u64,
                 medium_bytes: medium as u64,
                 dram_bytes: memory as u64,
-                chain_mean: 0.0,
+                ..Second::default()
             }),
             (kind, &[count, micros]) => {
                 let mean = if count > 0.0 { micros / count } else { 0.0 };

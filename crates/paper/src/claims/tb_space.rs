@@ -78,6 +78,14 @@ fn updates(work: Work) -> u64 {
     }
 }
 
+/// Tuples that it is about.
+fn tuples(work: Work) -> u64 {
+    match work {
+        Work::Ycsb { tuples, .. } => tuples,
+        _ => 0,
+    }
+}
+
 /// Requires that each of these collectors reaches the rate. Otherwise their costs
 /// cannot be compared.
 pub fn keeps_up(rule: &mut Rule, results: &Results, run: &RunSpec, gcs: &[&'static str]) {
@@ -175,10 +183,13 @@ fn judge_chains(results: &Results, size: &Size) -> Finding {
     collected(&mut rule, results, &run);
     keeps_up(&mut rule, results, &run, &GROUP);
     let length = |measurement: &Measurement| Some(measurement.stored_mean);
+    // What updates replace and what is copied is not among what is counted.
+    let with_writes = |counted: f64, transactions: u64, relocated: u64, tuples: u64| {
+        counted + (transactions * updates(run.work) + relocated) as f64 / tuples.max(1) as f64
+    };
     let accesses = |measurement: &Measurement| {
-        let replaced = measurement.transactions * updates(run.work);
-        let more = (replaced + measurement.survivors_relocated) as f64;
-        Some(measurement.accesses_per_tuple + more / measurement.tuples.max(1) as f64)
+        let Measurement { accesses_per_tuple, transactions, survivors_relocated, tuples, .. } = *measurement;
+        Some(with_writes(accesses_per_tuple, transactions, survivors_relocated, tuples))
     };
     let by = |other, metric: Metric<'_>| results.quotient(&run.with_gc(TB), &run.with_gc(other), metric);
     for other in ["zen", "n2db", "steam"] {
@@ -204,5 +215,16 @@ fn judge_chains(results: &Results, size: &Size) -> Finding {
         results.quotient(other, &run.with_gc(TB), &accesses)
     });
     publish(&mut looked, &GROUP, &ACCESSES.map(|(gc, n)| (gc, n / ACCESSES[0].1)));
-    Finding::of(rule, "versions of a tuple", ours, vec![lengths, looked])
+    let accesses_in = |second: &Second| {
+        let Second { transactions, survivors_relocated, .. } = *second;
+        Some(with_writes(second.accesses_per_tuple?, transactions, survivors_relocated, tuples(run.work)))
+    };
+    let over_time = |title, y, value: &dyn Fn(&Second) -> Option<f64>| {
+        over_time(results, &by_collector(&run), title, y, value)
+    };
+    let y = "versions of a tuple, mean, nvm:optane-40";
+    let lengths_by_second = over_time("Versions that take space, over time", y, &|second| second.stored_mean);
+    let y = "accesses per tuple in a second";
+    let looked_by_second = over_time("Accesses per tuple, over time", y, &accesses_in);
+    Finding::of(rule, "versions of a tuple", ours, vec![lengths, looked, lengths_by_second, looked_by_second])
 }

@@ -312,6 +312,39 @@ fn what_does_not_grow_grows_least() {
 }
 
 #[test]
+fn accesses_of_a_second_are_counted_as_those_of_a_run() {
+    let claim = claim("TB-14");
+    let mut results = Results::default();
+    let runs = claim.runs(&size());
+    // 100,000 tuples, and ten of twenty operations update.
+    for run in &runs {
+        let second = Second {
+            seconds: 1.0,
+            transactions: 10_000,
+            stored_mean: Some(1.5),
+            accesses_per_tuple: Some(2.0),
+            survivors_relocated: 50_000,
+            ..Second::default()
+        };
+        let short = Second { seconds: 0.1, ..second };
+        results.add(
+            &run.key(),
+            1,
+            Measurement { seconds: vec![second, second, short], ..of_run(run, 5000.0) },
+        );
+    }
+    let figures = claim.judge(&results, &size()).figures;
+    for (title, value) in
+        [("Versions that take space, over time", 1.5), ("Accesses per tuple, over time", 3.5)]
+    {
+        let figure = figures.iter().find(|figure| figure.title == title).expect("a figure");
+        assert_eq!(figure.series.len(), runs.len());
+        let points: Vec<_> = figure.series[0].points.iter().map(|point| (point.x, point.y)).collect();
+        assert_eq!(points, [(1.0, value), (2.0, value)]);
+    }
+}
+
+#[test]
 fn frequency_needs_its_factor() {
     let wild = |run: &RunSpec| if run.period > Some(1000.0) { 10.0 } else { 10_000.0 };
     let claim = claim("ST-10");
