@@ -41,6 +41,7 @@ fn judge(results: &Results, size: &Size) -> Finding {
         (measurement.transactions > 0).then(|| of / measurement.transactions as f64)
     };
     let kilobytes: Metric<'_> = &|measurement| per(measurement, measurement.bytes_written / 1e3);
+    let micros_1: Metric<'_> = &|measurement| per(measurement, measurement.device?.seconds_1 * 1e6);
     let micros: Metric<'_> = &|measurement| per(measurement, measurement.device?.seconds_32 * 1e6);
     let reads: Metric<'_> = &|measurement| per(measurement, measurement.device?.pages_read? as f64);
     let erases: Metric<'_> = &|measurement| per(measurement, measurement.device?.erases as f64 * 1e3);
@@ -66,6 +67,7 @@ fn judge(results: &Results, size: &Size) -> Finding {
     let figures = vec![
         figure("Written by TPC-C, traced", "KB per transaction", kilobytes),
         figure("Read by TPC-C, traced", "pages per transaction", reads),
+        figure("Time of reads and writes, one request", "µs per transaction, simulated SSD", micros_1),
         figure("Time of reads and writes, 32 requests", "µs per transaction, simulated SSD", micros),
         figure("Erased blocks", "per 1,000 transactions, simulated SSD", erases),
     ];

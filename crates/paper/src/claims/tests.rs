@@ -146,7 +146,11 @@ fn names_are_found_in_either_case_and_one_by_one() {
 #[test]
 fn claims_share_their_runs() {
     let keys = |name| -> HashSet<String> { claim(name).runs(&size()).iter().map(RunSpec::key).collect() };
-    assert_eq!(keys("TB-7a"), keys("TB-7c"));
+    assert_eq!(
+        keys("TB-7c"),
+        keys("TB-7a").union(&keys("TB-12")).cloned().collect(),
+        "as fast as can be, and at one rate"
+    );
     assert!(keys("TB-7a").is_subset(&keys("TB-7b")));
     assert!(!keys("TB-1").is_disjoint(&keys("ST-8")), "the survey was made in DRAM");
     assert!(keys("TB-7a").is_disjoint(&keys("ST-8")));
@@ -640,6 +644,32 @@ fn without_a_server_the_reason_says_what_installs_one() {
     assert_eq!(finding.judgement.verdict, Verdict::CannotBeJudged);
     assert_eq!(finding.judgement.reason, format!("{}.", crate::server::MISSING));
     assert!(finding.judgement.reason.contains("scripts/mariadb/setup"));
+}
+
+#[test]
+fn latencies_are_drawn_as_fast_as_can_be_and_at_one_rate() {
+    let claim = claim("TB-7c");
+    let figures = claim.judge(&measured(claim, as_published), &size()).figures;
+    let drawn: Vec<_> =
+        figures.iter().map(|figure| (&*figure.title, figure.series[0].points.len())).collect();
+    let of_both_kinds = ["Latency against NoGC's", "Latency", "Latency at 4,000 transactions a second"];
+    assert_eq!(drawn, of_both_kinds.map(|title| (title, 6)));
+}
+
+#[test]
+fn the_time_of_a_device_is_drawn_at_both_depths() {
+    let claim = claim("SI-1");
+    let mut results = Results::default();
+    let device = Device { seconds_1: 0.3, seconds_32: 0.06, ..Device::default() };
+    for run in claim.runs(&size()) {
+        results.add(&run.key(), 1, Measurement { device: Some(device), ..at(1000.0) });
+    }
+    let figures = claim.judge(&results, &size()).figures;
+    for (requests, micros) in [("one request", 1.0), ("32 requests", 0.2)] {
+        let title = format!("Time of reads and writes, {requests}");
+        let figure = figures.iter().find(|figure| figure.title == title).expect("a figure");
+        assert!(figure.series.iter().all(|series| (series.points[0].y - micros).abs() < 1e-9));
+    }
 }
 
 #[test]
