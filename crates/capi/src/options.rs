@@ -4,7 +4,7 @@ use std::ffi::c_int;
 use std::time::Duration;
 
 use pantile::media::MediumFactory;
-use pantile::{Collector, ConflictPolicy, Durability, GcOptions, MediumKind, OnPinned, Options, Pacing};
+use pantile::{Collector, ConflictPolicy, Durability, GcOptions, MediumKind, OnPinned, Options};
 
 use crate::error::{Failure, PANTILE_OK, call};
 use crate::pointer::{free, lent_mut};
@@ -49,9 +49,9 @@ impl pantile_options {
         self.options = self.options.clone().collector(collector);
     }
 
-    /// Sets when the collector's queues are processed. For programs that repeat published experiments.
-    pub fn set_pacing(&mut self, pacing: Pacing) {
-        self.gc.pacing = pacing;
+    /// Changes how the collector goes about its work. For programs that repeat published experiments.
+    pub fn change_gc(&mut self, change: impl FnOnce(&mut GcOptions)) {
+        change(&mut self.gc);
         self.options = self.options.clone().gc(self.gc);
     }
 

@@ -6,7 +6,7 @@
 
 use std::ffi::{CStr, c_char, c_int};
 
-use pantile::{Collector, GcOptions, Pacing};
+use pantile::{Collector, GcOptions};
 use pantile_c::{
     PANTILE_MEDIUM_DAX, PANTILE_MEDIUM_DRAM, PANTILE_MEDIUM_FILE, PANTILE_OK, misuse, pantile_options,
     pantile_options_medium,
@@ -23,10 +23,11 @@ use product as offered;
 
 /// What follows the name of a collector that is to work with published values
 /// only, whatever space it takes.
-const PUBLISHED: &str = ":published";
+const PUBLISHED: &str = "published";
 
-/// Sets the collector by its name, as in `tb-collect` or `tb-collect:published`.
-/// Returns `PANTILE_MISUSE` if there is none of this name, and notes which there are.
+/// Sets the collector by its name, as in `tb-collect`, `tb-collect:published`, or `tb-collect:published:0.5` for
+/// another theta than the published one. Returns `PANTILE_MISUSE` if there is none of this name, and notes which there
+/// are.
 ///
 /// # Safety
 /// `options` are from `pantile_options_new`, and `name` ends with a zero byte.
@@ -39,22 +40,29 @@ pub unsafe extern "C" fn pantile_server_collector(
     // SAFETY: the caller's promise.
     let (options, name) = unsafe { (&mut *options, CStr::from_ptr(name)) };
     let name = name.to_string_lossy();
-    let (collector, pacing) = pace(&name);
     let all = offered::collectors();
-    let Some(collector) = all.iter().find(|one| one.name() == collector) else {
+    let by_name = |(name, gc)| Some((all.iter().find(|one| one.name() == name)?, gc));
+    let Some((collector, gc)) = understand(&name).and_then(by_name) else {
         let all: Vec<_> = all.iter().copied().map(Collector::name).collect();
         return refuse("collector", &name, "pantile_gc", &all.join(", "));
     };
     options.set_collector(*collector);
-    options.set_pacing(pacing);
+    options.change_gc(|all| (all.pacing, all.theta) = (gc.pacing, gc.theta));
     PANTILE_OK
 }
 
-fn pace(name: &str) -> (&str, Pacing) {
-    match name.strip_suffix(PUBLISHED) {
-        Some(collector) => (collector, GcOptions::published().pacing),
-        None => (name, GcOptions::default().pacing),
-    }
+/// The collector that is meant, and its pacing and theta.
+fn understand(name: &str) -> Option<(&str, GcOptions)> {
+    let parts: Vec<_> = name.split(':').collect();
+    let (collector, gc) = match parts[..] {
+        [collector] => (collector, GcOptions::default()),
+        [collector, PUBLISHED] => (collector, GcOptions::published()),
+        [collector, PUBLISHED, theta] => {
+            (collector, GcOptions { theta: theta.parse().ok()?, ..GcOptions::published() })
+        }
+        _ => return None,
+    };
+    gc.check().is_ok().then_some((collector, gc))
 }
 
 /// Sets the medium by its name: `file`, `dram`, `dax`, or an emulated memory as
@@ -107,7 +115,8 @@ mod tests {
     #[test]
     fn names_are_found_or_refused() {
         for medium in [c"file", c"dram", c"dax"] {
-            for collector in [c"none", c"tb-collect", c"tb-collect-eager", c"tb-collect:published"] {
+            let published = [c"tb-collect:published", c"tb-collect:published:0.5"];
+            for collector in [c"none", c"tb-collect", c"tb-collect-eager"].into_iter().chain(published) {
                 assert_eq!(set(medium, collector), None, "{medium:?}, {collector:?}");
             }
         }
@@ -115,7 +124,8 @@ mod tests {
             let error = set(medium, c"none").unwrap_or_else(|| panic!("{medium:?} was taken"));
             assert!(error.contains("pantile_medium takes file, dram, dax"), "{error}");
         }
-        for collector in [c":published", c"tb-collect:", c""] {
+        let wrong_theta = [c"tb-collect:0.5", c"tb-collect:published:0.2", c"tb-collect:published:half"];
+        for collector in [c":published", c"tb-collect:", c""].into_iter().chain(wrong_theta) {
             let error = set(c"file", collector).unwrap_or_else(|| panic!("{collector:?} was taken"));
             assert!(error.contains("pantile_gc takes none, "), "{error}");
         }
@@ -138,7 +148,9 @@ mod tests {
 
     #[test]
     fn published_values_are_asked_for() {
-        assert_eq!(pace("zen:published"), ("zen", Pacing::Fixed));
-        assert_eq!(pace("tb-collect"), ("tb-collect", Pacing::Adaptive));
+        assert_eq!(understand("zen:published"), Some(("zen", GcOptions::published())));
+        assert_eq!(understand("tb-collect"), Some(("tb-collect", GcOptions::default())));
+        let at_half = GcOptions { theta: 0.5, ..GcOptions::published() };
+        assert_eq!(understand("tb-collect:published:0.5"), Some(("tb-collect", at_half)));
     }
 }

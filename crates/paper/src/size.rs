@@ -46,6 +46,8 @@ pub struct Size {
     pub sql_rate: f64,
     /// Size of a warehouse through a SQL server, in percent.
     pub sql_scale: u32,
+    /// Warehouses where space is observed through a SQL server, and their size in percent.
+    pub sql_space: (u16, u32),
     /// Seconds of warm-up and of measurement through a SQL server.
     pub sql: (f64, f64),
     /// Where writes are traced.
@@ -113,6 +115,7 @@ impl Size {
             ycsb_rate: 10_000.0,
             sql_rate: 200.0,
             sql_scale: 10,
+            sql_space: (1, 5),
             sql: (0.5, 1.5),
             traced: unsynced(1, 20_000, 7),
             cores,
@@ -154,6 +157,9 @@ impl Size {
             middle: (1.0, 14.0),
             // Below what the slowest reaches, and so much that blocks are reclaimed within the run.
             tpcc_rate: 16_000.0,
+            // So much, and of so little data, that a row of stock is updated five times on average: with fewer updates
+            // blocks are not reclaimed.
+            sql_rate: 400.0,
             sql_scale: 20,
             sql: (1.0, 2.0),
             // The warehouses of the paper's first trace.

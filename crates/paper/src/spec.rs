@@ -40,6 +40,9 @@ pub struct RunSpec {
     /// The share of a block's versions that must be superseded before it is emptied, unless it is
     /// the published one.
     pub threshold: Option<f64>,
+    /// The bytes that may be taken for each live byte, to which the engine's pacing keeps, unless the pacing is
+    /// the published one.
+    pub space_target: Option<f64>,
     /// Whether writers move to later timestamps where they would conflict, as the engine's do. Those
     /// of the publications keep theirs.
     pub writers_move: bool,
@@ -79,6 +82,9 @@ const RECOVERED_MEGABYTE: f64 = 0.012;
 /// The argument for the papers' collectors, as in [`RunSpec::settings`]: published values only.
 const PUBLISHED: &str = " --gc-pacing fixed";
 
+/// The argument for the engine's pacing instead.
+const TARGET: &str = " --gc-space-target ";
+
 /// That for their transactions, which keep their timestamps.
 const WRITERS_STAY: &str = " --writers-stay";
 
@@ -103,6 +109,7 @@ impl RunSpec {
             long_seconds: None,
             period: None,
             threshold: None,
+            space_target: None,
             writers_move: false,
             wasted: None,
             server: None,
@@ -204,7 +211,7 @@ impl RunSpec {
         );
         // A server is started with these values by its script.
         if self.server.is_none() {
-            line += PUBLISHED;
+            line += &self.space_target.map_or(PUBLISHED.to_owned(), |target| format!("{TARGET}{target}"));
             line += if self.writers_move { "" } else { WRITERS_STAY };
         }
         if let Some(rows) = self.wasted {
@@ -273,7 +280,10 @@ impl RunSpec {
         let medium = Medium::by_name(self.medium)?;
         let by_name = |name| pantile_protocols::by_name(name).ok_or_else(|| not_built_in(name));
         let protocol = self.protocol.map(by_name).transpose()?;
-        let mut gc_options = GcOptions::published();
+        let mut gc_options = match self.space_target {
+            Some(space_target) => GcOptions { space_target, ..GcOptions::default() },
+            None => GcOptions::published(),
+        };
         if let Some(period) = self.period {
             gc_options.interval = Duration::from_secs_f64(period / 1e3);
             gc_options.epoch_commits = Some(epoch_commits(period));
@@ -357,6 +367,7 @@ mod tests {
             RunSpec { long_readers: 1, long_seconds: Some(2.0), ..run.clone() },
             RunSpec { period: Some(1.0), ..run.clone() },
             RunSpec { threshold: Some(0.6), ..run.clone() },
+            RunSpec { space_target: Some(1.1), ..run.clone() },
             RunSpec { writers_move: true, ..run.clone() },
             RunSpec { wasted: Some(100), ..run.clone() },
             RunSpec { seconds: 2.0, ..run.clone() },
@@ -413,6 +424,10 @@ mod tests {
         assert_eq!(run.settings(1).unwrap_err(), "no-such is not built in");
         let settings = run.with_gc("none").at_rate(500.0).settings(1).unwrap();
         assert_eq!((settings.pace.rate, settings.threads), (500.0, 2));
+        assert_eq!(settings.gc, GcOptions::published());
+        let bounded = RunSpec { space_target: Some(1.1), ..run.with_gc("tb-collect") };
+        assert_eq!(bounded.settings(1).unwrap().gc, GcOptions { space_target: 1.1, ..GcOptions::default() });
+        assert!(bounded.key().ends_with(" --gc-space-target 1.1 --writers-stay"), "{}", bounded.key());
         assert_eq!(settings.variants[0].medium.to_string(), "nvm:optane-40");
     }
 }

@@ -90,8 +90,22 @@ const CAUSES: &[Cause] = &[
         without: emptied_at_half,
     },
     Cause {
+        claim: "TB-12",
+        explains: |about| about.starts_with("the growth of tb-collect"),
+        because: "Blocks wait in queues of 15 % of the data, as published, however much space that takes.",
+        change: "with the engine's pacing, which keeps to 1.1 bytes for each live one",
+        without: kept_to_a_target,
+    },
+    Cause {
         claim: "TB-14",
         explains: |about| about == "what tb-collect stores against what one-shot does",
+        because: EMPTIED_LATE,
+        change: AT_HALF,
+        without: emptied_at_half,
+    },
+    Cause {
+        claim: "TB-16",
+        explains: |about| about.contains(", the growth of tb-collect against that of "),
         because: EMPTIED_LATE,
         change: AT_HALF,
         without: emptied_at_half,
@@ -201,6 +215,12 @@ fn of_more_tuples(run: &RunSpec) -> RunSpec {
 fn emptied_at_half(run: &RunSpec) -> RunSpec {
     let threshold = if run.gc == TB { Some(0.5) } else { run.threshold };
     RunSpec { threshold, ..run.clone() }
+}
+
+/// The other collectors have no target.
+fn kept_to_a_target(run: &RunSpec) -> RunSpec {
+    let space_target = if run.gc == TB { Some(1.1) } else { run.space_target };
+    RunSpec { space_target, ..run.clone() }
 }
 
 fn beside_a_reader(run: &RunSpec) -> RunSpec {

@@ -13,6 +13,7 @@ use crate::results::{Metric, Results, throughput};
 use crate::size::Size;
 use crate::spec::RunSpec;
 use crate::verdict::Rule;
+use crate::workload::Work;
 
 /// The claims.
 pub const CLAIMS: &[Claim] = &[
@@ -70,10 +71,11 @@ fn sql(size: &Size) -> RunSpec {
     RunSpec { warmup, seconds, ..tpcc(size, NONE) }.through_server(size.sql_scale)
 }
 
-/// The same at a fixed rate.
+/// The same at a fixed rate, with less data.
 fn steady(size: &Size) -> RunSpec {
-    let (warmup, seconds) = size.middle;
-    RunSpec { warmup, seconds, ..tpcc(size, NONE) }.at_rate(size.sql_rate).through_server(size.sql_scale)
+    let (warehouses, scale) = size.sql_space;
+    let work = Work::Tpcc { warehouses };
+    RunSpec::new(work, NONE, size.cores, size.middle).at_rate(size.sql_rate).through_server(scale)
 }
 
 /// What TB-16 compares. Shorter runs say nothing about space, and take time.
