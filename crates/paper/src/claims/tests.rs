@@ -144,6 +144,17 @@ fn names_are_found_in_either_case_and_one_by_one() {
 }
 
 #[test]
+fn every_run_and_every_run_of_a_cause_can_be_made() {
+    for size in [Size::quick(2), Size::full(2)] {
+        let runs = all().flat_map(|claim| [claim.runs(&size), claim.runs_of_causes(&size)].concat());
+        // Others are made by programs of their own.
+        for run in runs.filter(|run| run.flash.is_none() && run.recovery.is_none()) {
+            run.settings(1).unwrap_or_else(|why| panic!("{}: {why}", run.key()));
+        }
+    }
+}
+
+#[test]
 fn claims_share_their_runs() {
     let keys = |name| -> HashSet<String> { claim(name).runs(&size()).iter().map(RunSpec::key).collect() };
     assert_eq!(
