@@ -157,7 +157,7 @@ namespace
 
   struct Connection
   {
-    std::string user, host, command, query;
+    std::string user, host, command, query, began_with;
     uint64_t seconds= 0;
   };
   typedef std::map<uint64_t, Connection> Connections;
@@ -200,6 +200,8 @@ namespace
           connections[running[n].number];
       }
       server_threads.iterate(look_at, &connections);
+      for (auto &[number, connection] : connections)
+        connection.began_with= Session::began_with(number);
       return 0;
     }
 
@@ -212,7 +214,7 @@ namespace
     {
       if (!is_of_connection(txn))
       {
-        for (uint n= 0; n < 6; n++)
+        for (uint n= 0; n < 7; n++)
           row->null();
         return;
       }
@@ -223,6 +225,7 @@ namespace
       row->text_or_null(connection.command);
       row->number(connection.seconds);
       row->text_or_null(connection.query);
+      row->text_or_null(connection.began_with);
     }
 
     pantile_transactions *list= nullptr;
@@ -235,7 +238,8 @@ namespace
 #define CONNECTION_COLUMNS                                                                                             \
   Column("CONNECTION_ID", Show::ULonglong(), NULLABLE), Column("USER", Varchar(USERNAME_CHAR_LENGTH), NULLABLE),            \
       Column("HOST", Varchar(HOSTNAME_LENGTH), NULLABLE), Column("COMMAND", Varchar(16), NULLABLE),                   \
-      Column("COMMAND_SECONDS", Show::ULonglong(), NULLABLE), Column("QUERY", Varchar(MAX_QUERY), NULLABLE)
+      Column("COMMAND_SECONDS", Show::ULonglong(), NULLABLE), Column("QUERY", Varchar(MAX_QUERY), NULLABLE), \
+      Column("BEGAN_WITH", Varchar(MAX_QUERY), NULLABLE)
 
   const char *isolation_name(const pantile_running &txn)
   {
@@ -551,7 +555,7 @@ namespace
         continue;
       Row row(thd, to);
       row.text("process " + (readers[n].process ? std::to_string(readers[n].process) : std::string("from before the start")));
-      for (uint column= 0; column < 8; column++)
+      for (uint column= 0; column < 9; column++)
         row.null();
       readers[n].age ? row.real((double) readers[n].age / MICROSECONDS) : row.null();
       for (uint column= 0; column < 5; column++)

@@ -209,8 +209,31 @@ int Session::begin(THD *thd, bool reads, bool consistent_read)
   return 0;
 }
 
+static constexpr size_t MAX_BEGINNING= 1024;
+
+/* A connection that sleeps has no statement. What made it hold something is then found here. */
+void Session::note_beginning()
+{
+  std::lock_guard<std::mutex> alone(beginning_lock);
+  const char *query= thd->query();
+  beginning.assign(query ? query : "", query ? std::min<size_t>(thd->query_length(), MAX_BEGINNING) : 0);
+  has_beginning.store(true, std::memory_order_relaxed);
+}
+
+std::string Session::began_with(uint64_t connection)
+{
+  std::lock_guard<std::mutex> alone(sessions_lock);
+  const auto found= sessions.find(connection);
+  if (found == sessions.end())
+    return "";
+  Session *session= found->second;
+  std::lock_guard<std::mutex> unchanged(session->beginning_lock);
+  return session->has_beginning.load(std::memory_order_relaxed) ? session->beginning : "";
+}
+
 void Session::take_snapshot()
 {
+  note_beginning();
   pantile_take_snapshot(txn);
   needs_snapshot= false;
   reads_snapshot= true;
@@ -285,8 +308,12 @@ int Session::enter(THD *thd, bool writes, bool consistent_read)
       pantile_set_lock_wait(txn, lock_wait= wait);
   const bool begins= !txn;
   if (begins)
+  {
     if (int error= begin(thd, reads, !one && consistent_read))
       return error;
+    if (!one)
+      note_beginning();
+  }
   if (!in_statement)
   {
     in_statement= true;
@@ -313,8 +340,11 @@ int Session::start_with_snapshot(THD *thd)
     return HA_ERR_INTERNAL_ERROR;
   take();
   if (!txn)
+  {
     if (int error= begin(thd, false, true))
       return error;
+    note_beginning();
+  }
   if (needs_snapshot)
     take_snapshot();
   register_whole(thd);
@@ -358,6 +388,7 @@ int Session::end(bool commits)
     drop_tables();
   in_statement= is_registered= needs_snapshot= reads_snapshot= by_statement= only_reads= has_statement_savepoint= false;
   is_whole= has_moment= false;
+  has_beginning.store(false, std::memory_order_relaxed);
   return code;
 }
 

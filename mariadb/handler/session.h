@@ -5,6 +5,7 @@
 
 #include "common.h"
 #include <atomic>
+#include <mutex>
 #include <vector>
 
 /* Why a handler has failed last. The server may ask another one for it, that of another part of the table. */
@@ -59,6 +60,9 @@ public:
   /* Frees what a transaction holds that the engine has ended, if its connection is between two statements: the next one
    * fails then. For other threads. Returns whether the connection has no such transaction any more. */
   static bool free_ended(uint64_t connection, uint64_t id, const char *by);
+  /* The statement with which a connection's transaction began, or took its snapshot; empty if that is all of the
+   * transaction. For other threads. */
+  static std::string began_with(uint64_t connection);
   /* Why the transaction was ended, after HA_ERR_ROLLBACK; empty if the engine's message says it. */
   const std::string &why_ended() const { return ended; }
   Failure failure;
@@ -77,6 +81,7 @@ private:
   int begin(THD *thd, bool only_reads, bool consistent_read);
   void begin_statement(THD *thd, bool consistent_read);
   void take_snapshot();
+  void note_beginning();
   void register_whole(THD *thd);
   void end_statement();
   void next_moment();
@@ -94,6 +99,10 @@ private:
   std::string ended;
   /* Whether it had locked or written rows. */
   bool ended_held_rows= false;
+
+  std::mutex beginning_lock;
+  std::string beginning; /* of the transaction, as its statement says it */
+  std::atomic<bool> has_beginning{false};
 
   pantile_txn *txn= nullptr;
   pantile_prepared *prepared= nullptr; /* takes the place of `txn` */

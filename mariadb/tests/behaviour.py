@@ -684,12 +684,22 @@ def garbage_holders():
         "SELECT trx_id, isolation, read_only, age_seconds, held_bytes, freed_bytes "
         f"FROM information_schema.pantile_transactions WHERE connection_id = {b.id()}")
     assert (isolation, read_only) == ("SNAPSHOT", "NO") and 0 < age < 60 and held >= freed > 500 * 1000
-    found = a.do("SELECT holder, trx_id, user, command, query, table_schema, held_bytes, held_blocks, holder_held_bytes, holder_freed_bytes "
+    found = a.do("SELECT holder, trx_id, user, command, query, began_with, table_schema, held_bytes, held_blocks, holder_held_bytes, holder_freed_bytes "
                  f"FROM information_schema.pantile_garbage_holders WHERE connection_id = {b.id()} AND table_name = 'big' AND content = 'rows'")
-    (holder, id, user, command, query, schema, bytes, blocks, all, freed), = found
+    (holder, id, user, command, query, began, schema, bytes, blocks, all, freed), = found
     same((holder, id, user, command, query, schema), (f"connection {b.id()}", trx, "root", "Sleep", None, "behaviour"))
+    same(began, "START TRANSACTION WITH CONSISTENT SNAPSHOT")
     assert all >= bytes > 500 * 1000 and blocks > 0 and freed > 0, found
-    # A statement that runs is shown.
+    c = Session("Pantile")
+    c.do("BEGIN"), c.do("SELECT n + 1 FROM {t}"), c.do("SELECT n + 2 FROM {t}")
+    (command, query, began), = a.do(f"SELECT command, query, began_with FROM information_schema.pantile_transactions WHERE connection_id = {c.id()}")
+    assert (command, query) == ("Sleep", None) and "n + 1" in began, began
+    c.do("COMMIT")
+    # A statement that runs is shown. One that is all of its transaction has begun that.
+    done = c.later("SELECT SLEEP(100), n FROM {t} LIMIT 1")
+    (query, began), = a.do(f"SELECT query, began_with FROM information_schema.pantile_transactions WHERE connection_id = {c.id()}")
+    assert "SLEEP(100)" in query and began is None, began
+    a.do(f"KILL QUERY {c.id()}"), done()
     done = b.later("SELECT SLEEP(100), n FROM {t} LIMIT 1")
     (command, query), = a.do(f"SELECT command, query FROM information_schema.pantile_transactions WHERE connection_id = {b.id()}")
     assert command == "Query" and "SLEEP(100)" in query, query
