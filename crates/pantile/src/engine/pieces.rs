@@ -28,6 +28,11 @@ pub(crate) fn is_hidden(table: TableId) -> bool {
     table.0 >= catalog::FIRST_USER_TABLE && !catalog::is_of_user(table)
 }
 
+/// Whether rows of a table can have values out of line. The pieces of such values have none themselves.
+pub(crate) fn can_be_of(table: &TableInner) -> bool {
+    table.layouts().can_move_out && !is_hidden(table.id)
+}
+
 /// The tables of pieces that a transaction has read. What it reads of them it lends for as long as
 /// it lives, so it keeps them, one behind the other.
 #[derive(Default)]

@@ -16,7 +16,6 @@ use crate::engine::image_trees::StoredTrees;
 use crate::engine::index::{IndexInner, Indexes};
 use crate::engine::layout_list::LayoutList;
 use crate::engine::memory_limit::Allowance;
-use crate::engine::pieces::is_hidden;
 use crate::engine::row_count::RowCount;
 use crate::types::columns::Columns;
 use crate::types::encoding::Encoded;
@@ -236,12 +235,6 @@ impl TableInner {
     #[inline]
     pub fn layouts(&self) -> &Layouts {
         self.layouts.newest()
-    }
-
-    /// Whether its rows can have values out of line. The pieces of such values have none themselves.
-    #[inline]
-    pub fn can_move_out(&self) -> bool {
-        self.layouts().can_move_out && !is_hidden(self.id)
     }
 
     /// Those of rows that a transaction writes at this time (I-26).

@@ -49,7 +49,7 @@ impl Transaction {
 
     /// Deletes the values out of line to which a tuple's new row no longer refers.
     pub(super) fn delete_large_of(&mut self, table: &TableInner, held: Held, pending: Pending) -> Result<()> {
-        if !table.can_move_out() || is_removed(Control::PiecesOfRows) {
+        if !pieces::can_be_of(table) || is_removed(Control::PiecesOfRows) {
             return Ok(());
         }
         // Where a damaged row leads to may belong to another one, and stays.

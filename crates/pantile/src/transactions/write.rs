@@ -9,6 +9,7 @@ use pantile_base::{Timestamp, TupleId};
 
 use crate::engine::buffers::{Buffers, Undo};
 use crate::engine::memory_limit::Adds;
+use crate::engine::pieces;
 use crate::engine::stale::StaleEntry;
 use crate::engine::table::{PRIMARY, Table, TableInner};
 use crate::engine::writes::Pending;
@@ -379,7 +380,7 @@ impl Transaction {
         let Some(held) = self.hold_present(table, which)? else { return Ok(false) };
         let write = self.buffers.writes[held.write as usize];
         let goes_alone =
-            self.buffers.tables[write.table as usize].indexes().is_empty() && !table.can_move_out();
+            self.buffers.tables[write.table as usize].indexes().is_empty() && !pieces::can_be_of(table);
         let entry = match which {
             // Nothing of it needs to be read, and so none of the many pieces of a large value.
             Which::Key(key, _) if goes_alone => StaleEntry::new(table, PRIMARY, write.tuple, key),
