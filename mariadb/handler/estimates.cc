@@ -3,11 +3,6 @@
 #include "ha_pantile.h"
 #include "reading.h"
 
-/* The rows of a large table are counted in several places, which all who insert write to. To plan a statement, the count of
- * some statements ago will do, up to so many. */
-static const ha_rows LARGE_TABLE= 1000;
-static const uint PLANS_BY_A_COUNT= 16;
-
 /* Distinct keys that are looked at for an estimate of how many rows share one. */
 static const uint SAMPLED_KEYS= 40;
 
@@ -25,12 +20,8 @@ uint64_t ha_pantile::estimate(uint key, const pantile_range &range)
 
 int ha_pantile::info(uint flag)
 {
-  const bool is_for_plan= flag == (HA_STATUS_VARIABLE | HA_STATUS_NO_LOCK);
-  if (is_for_plan && stats.records >= LARGE_TABLE && count_lasts > 0)
-    count_lasts--;
-  else if (flag & HA_STATUS_VARIABLE)
+  if (flag & HA_STATUS_VARIABLE)
   {
-    count_lasts= PLANS_BY_A_COUNT;
     stats.records= estimate(MAX_KEY, pantile_range{});
     /* Without HA_STATS_RECORDS_IS_EXACT the optimizer still takes none for a promise in some plans, and the count is of
      * the newest rows, not of those that this transaction sees. */

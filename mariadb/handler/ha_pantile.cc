@@ -140,7 +140,6 @@ int ha_pantile::open_indexes()
       shape.keep_parts(table, k, parts);
     }
   generation= share->generation;
-  count_lasts= 0;
   return 0;
 }
 
@@ -911,7 +910,6 @@ int ha_pantile::write_row(const uchar *record)
   }
   if (int failed= insert_or_lock())
     return failed;
-  count_lasts-= count_lasts > 0;
   if (int failed= note_number(record))
     return failed;
   return after_write();
@@ -979,7 +977,6 @@ int ha_pantile::delete_row(const uchar *)
   if (int failed= ready())
     return failed;
   const int code= pantile_delete_row(txn, share->table, row_id);
-  count_lasts-= count_lasts > 0;
   return code == PANTILE_OK ? after_write() : error(code, HA_ERR_RECORD_DELETED);
 }
 

@@ -227,8 +227,6 @@ private:
 
   /* The rows that there were when the keys were sampled. */
   ha_rows sampled_rows= 0;
-  /* For how many plans, and changes of the handler's own, their count will do. */
-  uint count_lasts= 0;
 
   bool is_sequence() const { return table->s->table_type == TABLE_TYPE_SEQUENCE; }
   int begin_own();
