@@ -455,7 +455,10 @@ int ha_pantile::fill(uchar *record)
 {
   const pantile_value *found= view->values;
   if (view->len < shape.columns)
-    return HA_ERR_INTERNAL_ERROR;
+  {
+    failure().message= "the row has " + std::to_string(view->len) + " values and not " + std::to_string(shape.columns);
+    return failure().error= HA_ERR_INTERNAL_ERROR;
+  }
   if (table->s->blob_fields)
     for (const pantile_value *value= found; value < found + shape.columns; value++)
       read_large|= value->kind == PANTILE_BYTES && value->as.bytes.len > KEPT_BYTES;

@@ -281,6 +281,7 @@ void Session::forget_detached()
     return;
   waiting.clear();
   in_statement= is_whole= is_registered= has_statement_savepoint= false;
+  has_beginning.store(false, std::memory_order_relaxed);
 }
 
 int Session::enter(THD *thd, bool writes, bool consistent_read)

@@ -112,6 +112,7 @@ pub struct Second {
     /// Versions examined in it per tuple; a SQL server does not tell.
     pub accesses_per_tuple: Option<f64>,
     /// Live versions that the collector copied in it.
+    #[serde(default)]
     pub survivors_relocated: u64,
 }
 

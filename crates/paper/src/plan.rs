@@ -14,8 +14,7 @@ use crate::verdict::{Judgement, Verdict};
 /// known yet.
 const MARGIN: f64 = 0.9;
 
-/// Repetitions of what is refuted: of many conditions, a few of the fewest repetitions err. Those after
-/// the fewest are also those of the runs that show the causes.
+/// Repetitions of what is refuted: of many conditions, a few of the fewest repetitions err.
 const REFUTED: usize = 6;
 
 /// The runs of some claims.
@@ -68,7 +67,7 @@ impl Plan {
             _ => {
                 let of_claim = |claim: &&'static Claim| {
                     let judgement = claim.judge(results, &self.size).judgement;
-                    let mut keys = self.causes(claim, &judgement, repetition);
+                    let mut keys = self.causes(claim, &judgement, results);
                     let Judgement { verdict, parts, .. } = judgement;
                     let open = parts.into_iter().filter(|part| match verdict {
                         Verdict::Undecided | Verdict::DoesNotHold => {
@@ -84,13 +83,11 @@ impl Plan {
         }
     }
 
-    /// The keys of the runs that show in this repetition what the causes of refuted conditions are.
-    fn causes(&self, claim: &Claim, judgement: &Judgement, repetition: usize) -> Vec<String> {
-        if repetition > REFUTED {
-            return Vec::new();
-        }
+    /// The keys of the runs that show what the causes of refuted conditions are, until they are as many as an interval needs:
+    /// from any repetition on in which a condition is refuted.
+    fn causes(&self, claim: &Claim, judgement: &Judgement, results: &Results) -> Vec<String> {
         let runs = claim.supposed(judgement).flat_map(|(cause, part)| claim.without(cause, part, &self.size));
-        runs.map(|(_, run)| run.key()).collect()
+        runs.map(|(_, run)| run.key()).filter(|key| results.repetitions(key) < FEWEST).collect()
     }
 
     /// The keys of the runs that this repetition needs where there is time left:
@@ -139,7 +136,8 @@ impl Plan {
     }
 
     /// Adds repetitions, one group after another. Those of a group are apart, so that
-    /// what drifts between groups differs from one to the next. The runs that show causes come last.
+    /// what drifts between groups differs from one to the next. The runs that show causes come first: repetitions of what is
+    /// refuted say less.
     fn repeat(&mut self, runner: &dyn Runner) {
         let once = self.steps.clone();
         let mut causes: Vec<RunSpec> = Vec::new();
@@ -149,6 +147,9 @@ impl Plan {
             }
         }
         for repetition in 2..=self.size.repetitions {
+            if repetition > FEWEST {
+                self.steps.extend(causes.iter().map(|run| Step { repetition, run: run.clone() }));
+            }
             for group in once.chunk_by(|a, b| a.run.group() == b.run.group()) {
                 let mut group: Vec<_> =
                     group.iter().map(|step| Step { repetition, run: step.run.clone() }).collect();
@@ -156,9 +157,6 @@ impl Plan {
                     group.reverse();
                 }
                 self.steps.extend(group);
-            }
-            if (FEWEST + 1..=REFUTED).contains(&repetition) {
-                self.steps.extend(causes.iter().map(|run| Step { repetition, run: run.clone() }));
             }
         }
     }

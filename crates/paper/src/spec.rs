@@ -79,6 +79,9 @@ const TRACED_TRANSACTION: f64 = 3.3e-5;
 /// Seconds that loading a megabyte, updating rows of it and opening it take by the initial estimate.
 const RECOVERED_MEGABYTE: f64 = 0.012;
 
+/// What the names of memories with a tenth of the bandwidth begin with. To load them takes longer.
+const A_TENTH: &str = "nvm:optane-400";
+
 /// The argument for the papers' collectors, as in [`RunSpec::settings`]: published values only.
 const PUBLISHED: &str = " --gc-pacing fixed";
 
@@ -260,7 +263,11 @@ impl RunSpec {
         }
         // Loading waits for the device, which also has a measurement of its
         // own.
-        let slow = if self.medium == "file" { 2.0 } else { 1.0 };
+        let slow = match self.medium {
+            "file" => 2.0,
+            medium if medium.starts_with(A_TENTH) => 3.0,
+            _ => 1.0,
+        };
         let pace = self.pace();
         let grown = GROWTH * pace.min(GROWING_SECONDS) + LATER_GROWTH * pace;
         self.work.overhead() * slow + pace + grown

@@ -341,14 +341,15 @@ impl Transaction {
                 note_in_vain(self.accessed(), Duration::ZERO);
                 return self.finish();
             }
-            let written = self.buffers.writes.len();
+            // What is undone has been in vain as well.
+            let (written, accessed) = (self.buffers.writes.len(), self.accessed());
             // It reads nothing again, so of what it gives up nothing need be known.
             self.notes_ranges = false;
             self.moves = false;
             self.undo_to(0);
             self.core.counters.aborted(self.slot);
             let length = self.core.registry.now().tick().saturating_sub(self.began.tick());
-            note_in_vain(self.accessed(), Clock::duration(length));
+            note_in_vain(accessed, Clock::duration(length));
             if written > 0 {
                 self.core.alarm.written();
             }

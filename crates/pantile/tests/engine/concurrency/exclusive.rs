@@ -50,6 +50,37 @@ fn nobody_begins_during(db: &Database, alone: impl FnOnce(&dyn Fn())) {
     });
 }
 
+/// What was written is work beside what was read for it, also once it has been undone.
+#[test]
+fn writes_in_vain_earn_the_stage() {
+    let things = things(ExclusiveStage { wasted: 4 * ROWS, tries: u32::MAX, ..ExclusiveStage::default() });
+    let db = &things.db;
+    let mut retry = db.retry();
+    let attempt = |is_late: bool| {
+        let mut txn = db.begin().unwrap();
+        for id in 1..ROWS {
+            txn.upsert(&things.table, &[id.into(), id.into(), 7i64.into()])?;
+        }
+        if is_late {
+            let late = db.begin().and_then(|mut other| {
+                things.resize(&mut other, 0, 8)?;
+                other.commit()
+            });
+            late.unwrap();
+        }
+        things.resize(&mut txn, 0, 7).and_then(|_| txn.commit()).map(drop)
+    };
+    for _ in 0..3 {
+        let error = attempt(true).unwrap_err();
+        assert!(retry.again(&error), "{error}");
+    }
+    nobody_begins_during(db, |has_stage| {
+        attempt(false).unwrap();
+        has_stage();
+        drop(retry);
+    });
+}
+
 /// γ: what was read and written in vain counts, over all attempts.
 #[test]
 fn work_in_vain_earns_the_stage() {
