@@ -362,6 +362,20 @@ int end_transaction(pantile_txn *txn, bool commits)
   return code;
 }
 
+/* An applier lets the next transaction of the log go on once this one is visible, so that their commits share a sync. What
+ * is visible earlier is durable no later. Where there is a binary log, its coordinator does that. */
+static int commit_in_order(THD *thd, pantile_txn *txn)
+{
+  pantile_in_flight *flight;
+  const int code= pantile_publish(txn, &flight);
+  if (code == PANTILE_MISUSE)
+    pantile_rollback(txn);
+  if (code != PANTILE_OK)
+    return code;
+  thd_wakeup_subsequent_commits(thd, 0);
+  return pantile_in_flight_wait(flight, nullptr);
+}
+
 void Session::drop_tables()
 {
   for (uint64_t table : dropped)
@@ -379,7 +393,7 @@ int Session::end(bool commits)
   else if (prepared)
     code= commits ? pantile_prepared_commit(prepared, nullptr) : pantile_prepared_rollback(prepared);
   else if (txn)
-    code= end_transaction(txn, commits);
+    code= commits && is_applier(thd) ? commit_in_order(thd, txn) : end_transaction(txn, commits);
   prepared= nullptr;
   txn= nullptr;
   waiting.clear();
