@@ -597,18 +597,23 @@ impl Options {
     /// were chosen.
     pub(crate) fn for_this_machine(mut self) -> Self {
         let cores = cores();
-        let shares_syncs = self.medium == MediumKind::File && self.durability != Durability::None;
-        self.streams.get_or_insert(if shares_syncs { 1 } else { cores });
+        let streams = if self.shares_syncs() { 1 } else { cores };
+        self.streams.get_or_insert(streams);
         self.recovery_threads.get_or_insert(cores);
         self
     }
 
+    /// Whether commits wait for syncs, which they share. Fences of other media than files are a thread's own.
+    fn shares_syncs(&self) -> bool {
+        let is_file = self.medium == MediumKind::File && self.custom_medium.is_none();
+        is_file && self.durability != Durability::None
+    }
+
     pub(crate) fn times_commits(&self) -> TimesCommits {
-        let waits = self.medium == MediumKind::File && self.durability != Durability::None;
         match self.simulated_time {
             // A run is to be repeated exactly, and asking a clock may move it.
             Some(_) => TimesCommits::None,
-            None if waits => TimesCommits::All,
+            None if self.shares_syncs() => TimesCommits::All,
             None => TimesCommits::Some,
         }
     }
@@ -637,4 +642,26 @@ pub(crate) enum TimesCommits {
     All,
     Some,
     None,
+}
+
+#[cfg(test)]
+mod tests {
+    use pantile_nvm::NvmConfig;
+
+    use super::*;
+
+    #[test]
+    fn only_commits_that_share_syncs_share_a_stream() {
+        let streams = |options: Options| options.for_this_machine().streams;
+        assert_eq!(streams(Options::new()), Some(1));
+        for options in [
+            Options::new().durability(Durability::None),
+            Options::new().medium(MediumKind::Dram),
+            Options::new().medium(MediumKind::Dax),
+            Options::new().custom_medium(NvmConfig::OPTANE),
+        ] {
+            assert_eq!(streams(options), Some(cores()));
+        }
+        assert_eq!(streams(Options::new().custom_medium(NvmConfig::OPTANE).streams(3)), Some(3));
+    }
 }
