@@ -202,6 +202,8 @@ int ha_pantile::begin_own()
   options.has_number= true;
   options.number= thd_get_thread_id(ha_thd());
   const int code= pantile_begin(pantile_database, &options, &own);
+  if (code == PANTILE_OK)
+    pantile_interrupt_when(own, Session::is_stopped, ha_thd());
   txn= own;
   txn_number++;
   return code == PANTILE_OK ? 0 : error(code);
@@ -293,6 +295,11 @@ int ha_pantile::enter(THD *thd, thr_lock_type type)
   if (type == TL_READ_NO_INSERT)
     thd->lex->set_stmt_unsafe(LEX::BINLOG_STMT_UNSAFE_MULTIPLE_ENGINES_AND_SELF_LOGGING_ENGINE);
   const int failed= session->enter(thd, locks_rows, !locks_rows);
+  /* What has locked rows may fail at its end, if it has been ended by then: what the transaction has done in other engines
+   * is to fail with it, so the server is to prepare it. As the server does, not for temporary tables. */
+  Ha_trx_info &statement= thd->ha_data[pantile_hton->slot].ha_info[0];
+  if (!failed && locks_rows && !opt_readonly && table->s->tmp_table == NO_TMP_TABLE && statement.is_started())
+    statement.set_trx_read_write();
   if (writes && !thd->in_sub_stmt)
     session->writes_rows= true;
   txn= session->transaction();

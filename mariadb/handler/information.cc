@@ -159,6 +159,7 @@ namespace
   {
     std::string user, host, command, query, began_with;
     uint64_t seconds= 0;
+    uint transactions= 0;
   };
   typedef std::map<uint64_t, Connection> Connections;
 
@@ -197,7 +198,7 @@ namespace
       {
         pantile_transactions_get(list, n, &running[n]);
         if (is_of_connection(running[n]))
-          connections[running[n].number];
+          connections[running[n].number].transactions++;
       }
       server_threads.iterate(look_at, &connections);
       for (auto &[number, connection] : connections)
@@ -222,6 +223,13 @@ namespace
       row->number(txn.number);
       row->text_or_null(connection.user);
       row->text_or_null(connection.host);
+      /* What it has prepared is no longer that in which it is. */
+      if (txn.prepared && connection.transactions > 1)
+      {
+        for (uint n= 0; n < 4; n++)
+          row->null();
+        return;
+      }
       row->text_or_null(connection.command);
       row->number(connection.seconds);
       row->text_or_null(connection.query);

@@ -393,7 +393,7 @@ int Session::end(bool commits)
   else if (prepared)
     code= commits ? pantile_prepared_commit(prepared, nullptr) : pantile_prepared_rollback(prepared);
   else if (txn)
-    code= commits && is_applier(thd) ? commit_in_order(thd, txn) : end_transaction(txn, commits);
+    code= commits && is_applier(thd) && thd->wait_for_commit_ptr ? commit_in_order(thd, txn) : end_transaction(txn, commits);
   prepared= nullptr;
   txn= nullptr;
   waiting.clear();

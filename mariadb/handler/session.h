@@ -69,6 +69,9 @@ public:
   query_id_t compacted_by= 0; /* the statement that has last given space back */
   bool writes_rows= false;    /* the statement, or what it calls, has a table to write to */
 
+  /* Whether a wait for a row, of a transaction of this THD, is to end. */
+  static bool is_stopped(void *thd, uint64_t holder);
+
 private:
   /* Between statements another thread may end the transaction. All that uses it begins with `take`, and ends with `leave`
    * unless the statement goes on. */
@@ -90,7 +93,6 @@ private:
   void forget_detached();
   bool is_prepared() const { return prepared || !waiting.empty(); }
   void drop_tables();
-  static bool is_stopped(void *thd, uint64_t holder);
   static void report_wait(THD *thd, uint64_t holder);
 
   THD *const thd;

@@ -4,6 +4,7 @@
  * clients have prepared by XA stays until a client decides it. */
 #include "two_phases.h"
 #include "session.h"
+#include "watch.h"
 #include <algorithm>
 #include <map>
 #include <set>
@@ -126,6 +127,13 @@ static bool may_pass(int code)
   return code == PANTILE_STORAGE_FULL || code == PANTILE_MEMORY_FULL || code == PANTILE_TOO_MANY_TRANSACTIONS;
 }
 
+static void try_later(const std::string &name, bool commits)
+{
+  std::lock_guard<std::mutex> alone(later_lock);
+  later[name]= commits;
+  watch::look();
+}
+
 int decide_later(THD *thd, const std::string &name, bool commits, int code)
 {
   for (int seconds= 0; may_pass(code) && seconds < 10; seconds++)
@@ -136,10 +144,8 @@ int decide_later(THD *thd, const std::string &name, bool commits, int code)
       break;
     my_sleep(1000000);
   }
-  if (!may_pass(code))
-    return code;
-  std::lock_guard<std::mutex> alone(later_lock);
-  later[name]= commits;
+  if (may_pass(code))
+    try_later(name, commits);
   return code;
 }
 
@@ -157,25 +163,20 @@ bool decide_all_later()
   return later.empty();
 }
 
-static int take(const XID *xid, pantile_prepared **prepared)
+static int decide(const XID *xid, const char *what, bool commits)
 {
   const std::string parts= parts_of(name_of(xid));
-  for (const std::string &name : waiting())
-    if (is_xid(name) && parts_of(name) == parts)
-      return pantile_prepared_take(pantile_database, name.data(), name.size(), prepared);
-  return PANTILE_UNKNOWN_NAME;
-}
-
-static int decide(const XID *xid, const char *what, int (*by)(pantile_prepared *))
-{
-  pantile_prepared *prepared;
-  int code= take(xid, &prepared);
+  const std::vector<std::string> names= waiting();
+  const auto is_it= [&](const std::string &name) { return is_xid(name) && parts_of(name) == parts; };
+  const auto name= std::find_if(names.begin(), names.end(), is_it);
+  const int code= name == names.end() ? PANTILE_UNKNOWN_NAME : decide_now(*name, commits);
   if (code == PANTILE_UNKNOWN_NAME)
     return XAER_NOTA;
-  if (code == PANTILE_OK)
-    code= by(prepared);
   if (code != PANTILE_OK)
   {
+    /* The server has read its log after a crash, and asks for this once. */
+    if (!current_thd && may_pass(code))
+      try_later(*name, commits);
     const std::string why= pantile_error_message();
     sql_print_error("Pantile: a prepared transaction was not %s: %s", what, why.c_str());
     /* The server looks whether there was an error, and not at what is returned. */
@@ -186,20 +187,46 @@ static int decide(const XID *xid, const char *what, int (*by)(pantile_prepared *
   return code == PANTILE_OK ? XA_OK : XAER_RMFAIL;
 }
 
-static int commit_by_xid(handlerton *, XID *xid)
+static int commit_by_xid(handlerton *, XID *xid) { return decide(xid, "committed", true); }
+
+static int rollback_by_xid(handlerton *, XID *xid) { return decide(xid, "rolled back", false); }
+
+/* The binary log keeps what it needs to decide commits until they are durable. It asks once, and does not stop before it
+ * has its answer. */
+static std::mutex checkpoints_lock;
+static std::vector<void *> checkpoints;
+
+bool settle()
 {
-  return decide(xid, "committed", [](pantile_prepared *prepared) { return pantile_prepared_commit(prepared, nullptr); });
+  std::vector<void *> asked;
+  {
+    std::lock_guard<std::mutex> alone(checkpoints_lock);
+    asked.swap(checkpoints);
+  }
+  const bool is_decided= decide_all_later();
+  if (asked.empty())
+    return is_decided;
+  if (is_decided && pantile_sync(pantile_database) == PANTILE_OK)
+  {
+    for (void *cookie : asked)
+      commit_checkpoint_notify_ha(cookie);
+    return true;
+  }
+  std::lock_guard<std::mutex> alone(checkpoints_lock);
+  checkpoints.insert(checkpoints.end(), asked.begin(), asked.end());
+  return false;
 }
 
-static int rollback_by_xid(handlerton *, XID *xid) { return decide(xid, "rolled back", pantile_prepared_rollback); }
-
-/* The binary log keeps what it needs to decide commits until they are durable. */
 static void request_checkpoint(void *cookie)
 {
-  if (decide_all_later() && pantile_sync(pantile_database) == PANTILE_OK)
-    commit_checkpoint_notify_ha(cookie);
-  else
-    sql_print_error("Pantile: commits are not durable, and the binary log is kept: %s", pantile_error_message());
+  {
+    std::lock_guard<std::mutex> alone(checkpoints_lock);
+    checkpoints.push_back(cookie);
+  }
+  if (settle())
+    return;
+  sql_print_error("Pantile: commits are not durable, and the binary log is kept: %s", pantile_error_message());
+  watch::look();
 }
 
 void fill_in_two_phases(handlerton *hton)

@@ -13,11 +13,13 @@ int tell_not_committed(THD *thd, int code);
 
 /* Commits or rolls back a prepared transaction that is decided, and for which the engine had no space, once there is
  * space: one that is in the binary log, or one whose name the server forgets. `code` is what the first try returned.
- * Returns the engine's code. If there is no space for long, it is tried again when the binary log is changed, and when
- * the server stops. */
+ * Returns the engine's code. If there is no space for long, it is tried again once a second, and when the server stops. */
 int decide_later(THD *thd, const std::string &name, bool commits, int code);
 /* Whether no such transaction is left. */
 bool decide_all_later();
+
+/* Tries again what is decided and was not possible, and what the binary log waits for. Returns whether nothing is left. */
+bool settle();
 
 void fill_in_two_phases(handlerton *hton);
 

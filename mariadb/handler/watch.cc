@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "session.h"
+#include "two_phases.h"
 #include "watch.h"
 #include "log.h"
 #include <chrono>
@@ -43,12 +44,12 @@ namespace
   void work()
   {
     std::unique_lock<std::mutex> alone(lock);
-    bool is_left= false;
+    bool is_left= false, is_settled= true;
     for (;;)
     {
       const auto wakes= [] { return has_news || is_over; };
-      if (is_left)
-        changed.wait_for(alone, std::chrono::milliseconds(200), wakes);
+      if (is_left || !is_settled)
+        changed.wait_for(alone, std::chrono::milliseconds(is_left ? 200 : 1000), wakes);
       else
         changed.wait(alone, wakes);
       if (is_over)
@@ -56,6 +57,7 @@ namespace
       has_news= false;
       alone.unlock();
       is_left= free_ended();
+      is_settled= settle();
       alone.lock();
     }
   }
@@ -66,6 +68,13 @@ void watch::start()
   has_news= is_over= false;
   watcher= std::thread(work);
   pantile_on_warnings(warn, nullptr);
+}
+
+void watch::look()
+{
+  std::lock_guard<std::mutex> alone(lock);
+  has_news= true;
+  changed.notify_one();
 }
 
 void watch::stop()

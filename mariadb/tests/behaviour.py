@@ -761,6 +761,19 @@ def idle_connections():
         same(b.do("ROLLBACK"), 0)
 
 
+def prepared_by_a_connection_that_goes_on():
+    """What it is doing now is not what it has prepared."""
+    a, b = pair("Pantile")
+    b.do("XA START 'p'"), same(b.do("UPDATE {t} SET n = 1 WHERE id = 1"), 1), b.do("XA END 'p'"), same(b.do("XA PREPARE 'p'"), 0)
+    b.reset()
+    b.do("BEGIN"), same(b.do("UPDATE {t} SET n = 2 WHERE id = 2"), 1)
+    seen = ("SELECT is_prepared, command, query, began_with FROM information_schema.pantile_transactions "
+            f"WHERE connection_id = {b.id()} ORDER BY is_prepared")
+    expected = [("NO", "Sleep", None, "UPDATE t_Pantile SET n = 2 WHERE id = 2"), ("YES", None, None, None)]
+    eventually("only what it does now is shown", lambda: a.do(seen) == expected)
+    b.do("ROLLBACK"), same(b.do("XA ROLLBACK 'p'"), 0)
+
+
 def sequences_under_lock_tables():
     """Each statement has a transaction of its own, also where the lock stays."""
     a, b = pair("Pantile")
@@ -800,6 +813,12 @@ def pinned_too_long():
     b.do("BEGIN"), b.do("SELECT n FROM {t}"), a.do("UPDATE big SET n = n + 1")
     eventually("the holder is ended", lambda: a.do(mine) == [(0,)])
     same(b.do("COMMIT"), 0)
+    # What has locked rows fails as a whole, with what it has written to other engines.
+    a.do("CREATE TABLE other (id INT PRIMARY KEY) ENGINE=InnoDB")
+    b.do("BEGIN"), b.do("SELECT n FROM {t}"), b.do("SELECT n FROM {t} WHERE id = 1 FOR UPDATE")
+    same(b.do("INSERT INTO other VALUES (1)"), 1), a.do("UPDATE big SET n = n + 1")
+    eventually("the holder is ended", lambda: a.do(mine) == [(0,)])
+    same(b.do("COMMIT"), -4060), same(b.do("ROLLBACK"), 0), same(a.do("SELECT COUNT(*) FROM other"), [(0,)]), a.do("DROP TABLE other")
     # In the middle of a statement, too.
     b.do("BEGIN"), b.do("SELECT n FROM {t}")
     answer = b.later("SELECT SLEEP(2), n FROM {t}")
@@ -926,7 +945,7 @@ def main():
                   locking_reads, share_mode, unmatched_rows, deadlocks, kill, savepoints, consistent_snapshots, xa,
                   prepared_and_reset, later_holders, definitions, one_moment, prepared_parts, killed_index, dropped_unique_index, virtual_columns, lists_of_keys,
                   joins, numbers, lost_tables, indexes_after_a_kill, maintenance, tables_of_tables, privileges,
-                  garbage_holders, ends_of_keys, idle_connections,
+                  garbage_holders, ends_of_keys, idle_connections, prepared_by_a_connection_that_goes_on,
                   sequences_under_lock_tables, pinned_too_long, texts_of_errors, full_medium, full_memory):
         check()
         print(f"{check.__name__}: as the documentation says", flush=True)

@@ -4,8 +4,9 @@
 //! Seeds are fixed and time is simulated, so two runs execute the same transactions.
 //!
 //! Arguments: the workload (`ycsb`, `tpcc`, or one of them with `-together`, where rows whose keys are
-//! known are the matter of one call; `load` and `load-indexed`, where a row counts as a transaction; `queue`),
-//! the transactions to count (10,000). With `calls` it counts by itself what transactions ask of the system.
+//! known are the matter of one call; a kind of TPC-C's transactions, such as `new_order`: all run, and those of
+//! that kind are counted; `load` and `load-indexed`, where a row counts as a transaction; `queue`),
+//! the transactions to run (10,000). With `calls` it counts by itself what transactions ask of the system.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -42,20 +43,28 @@ fn main() -> Result<()> {
         "ycsb" => {
             let mix = Mix { updates: 50, ..Mix::default() };
             let ycsb = Ycsb { tuples: 20_000, ops: 20, mix, theta: 0.0, seed: 1, ..Ycsb::default() };
-            run(&Ycsb { together, ..ycsb }, transactions)
+            run(&Ycsb { together, ..ycsb }, transactions, None)
         }
-        "tpcc" => run(&Tpcc { scale: Scale::full(1), together, seed: 1 }, transactions),
+        "tpcc" => run(&tpcc(together), transactions, None),
         "calls" => calls(transactions),
         "load" => load(false, transactions),
         "load-indexed" => load(true, transactions),
         "queue" => queue(transactions),
-        _ => Err(Error::Setting(
-            "usage: instructions ycsb|tpcc[-together]|load[-indexed]|queue|calls [TRANSACTIONS]".into(),
-        )),
+        _ => {
+            let tpcc = tpcc(together);
+            let usage =
+                "usage: instructions ycsb|tpcc|KIND[-together]|load[-indexed]|queue|calls [TRANSACTIONS]";
+            let kind = tpcc.kinds().iter().position(|name| *name == kind);
+            run(&tpcc, transactions, Some(kind.ok_or_else(|| Error::Setting(usage.into()))?))
+        }
     }
 }
 
-/// Prints for some kinds of durable transactions how many writes, syncs and bytes each takes, in a file.
+fn tpcc(together: bool) -> Tpcc {
+    Tpcc { scale: Scale::full(1), together, seed: 1 }
+}
+
+/// Prints for some kinds of durable transactions how many writes, syncs, bytes and fences each takes, in a file.
 fn calls(transactions: u64) -> Result<()> {
     let dir = std::env::temp_dir().join(format!("pantile-calls-{}", std::process::id()));
     let outcome = calls_in(&dir, transactions);
@@ -93,7 +102,8 @@ fn calls_in(dir: &Path, transactions: u64) -> Result<()> {
         }
         let (writes, medium) = (writes()? - before.0, db.stats().medium - before.1);
         let each = |count: u64| count as f64 / transactions as f64;
-        println!("{:.2} {:.2} {:.0} {name}", each(writes), each(medium.syncs), each(medium.bytes_written));
+        let (syncs, bytes, fences) = (each(medium.syncs), each(medium.bytes_written), each(medium.fences));
+        println!("{:.2} {syncs:.2} {bytes:.0} {fences:.2} {name}", each(writes));
     }
     Ok(())
 }
@@ -177,8 +187,9 @@ fn measured_turns(turn: &dyn Fn(u64) -> Result<()>, mut heads: std::ops::Range<u
     heads.try_for_each(turn)
 }
 
-/// Loads the data, warms up with half as many transactions, and runs those that are counted.
-fn run<W: Workload>(workload: &W, transactions: u64) -> Result<()> {
+/// Loads the data, warms up with half as many transactions, and runs those that are counted: all, or those of
+/// one kind, with the others between them.
+fn run<W: Workload>(workload: &W, transactions: u64, kind: Option<usize>) -> Result<()> {
     let time = SimulatedTime::default();
     let options = Options::new().medium(MediumKind::Dram).max_bytes(MAX_BYTES).streams(1);
     let db = options.simulated_time(time.clone()).open("unused")?;
@@ -189,10 +200,20 @@ fn run<W: Workload>(workload: &W, transactions: u64) -> Result<()> {
         one(client, &time)?;
     }
     let before = db.stats();
-    measured(client, &time, transactions)?;
+    let counted = match kind {
+        None => {
+            measured(client, &time, transactions)?;
+            transactions
+        }
+        Some(kind) => (0..transactions).try_fold(0, |counted, _| {
+            let is_counted = client.draw() == kind;
+            if is_counted { measured_drawn(client, &time) } else { drawn(client, &time) }?;
+            Ok::<_, Error>(counted + u64::from(is_counted))
+        })?,
+    };
     let after = db.stats();
     println!(
-        "{}: {} commits, {} blocks reclaimed",
+        "{counted} of {}: {} commits, {} blocks reclaimed",
         workload.name(),
         after.commits - before.commits,
         after.collector.blocks_reclaimed - before.collector.blocks_reclaimed
@@ -206,8 +227,18 @@ fn measured<C: Client>(client: &mut C, time: &SimulatedTime, transactions: u64) 
     (0..transactions).try_for_each(|_| one(client, time))
 }
 
+/// As [`measured`].
+#[inline(never)]
+fn measured_drawn<C: Client>(client: &mut C, time: &SimulatedTime) -> Result<()> {
+    drawn(client, time)
+}
+
 fn one<C: Client>(client: &mut C, time: &SimulatedTime) -> Result<()> {
     client.draw();
+    drawn(client, time)
+}
+
+fn drawn<C: Client>(client: &mut C, time: &SimulatedTime) -> Result<()> {
     client.attempt()?;
     time.advance(INTERVAL);
     Ok(())

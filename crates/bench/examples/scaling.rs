@@ -70,7 +70,7 @@ fn settings(variant: Variant, threads: usize, seconds: u64) -> Settings {
         pace: Pace { warmup, measure, rate: 0.0 },
         isolation: Isolation::Serializable,
         writers_move: true,
-        exclusive_wasted: ExclusiveStage::default().wasted,
+        stage: ExclusiveStage::default(),
         row_cache: None,
         durability: Durability::Sync,
         seed: 1,

@@ -150,8 +150,8 @@ pub struct Settings {
     pub isolation: Isolation,
     /// Whether serializable writers move behind later readers.
     pub writers_move: bool,
-    /// How many rows a transaction accesses in vain before it gets the exclusive stage.
-    pub exclusive_wasted: u64,
+    /// When a transaction gets the exclusive stage.
+    pub stage: ExclusiveStage,
     /// Bytes of the cache of rows; none where there is none.
     pub row_cache: Option<u64>,
     /// When a commit is acknowledged.
@@ -160,6 +160,12 @@ pub struct Settings {
     pub seed: u64,
     /// Where the databases go; none for a temporary directory.
     pub dir: Option<PathBuf>,
+}
+
+/// The exclusive stage as published (Zen+ 4.1.1): by what a transaction has accessed, in one attempt or in vain, and by
+/// nothing else.
+pub fn published_stage() -> ExclusiveStage {
+    ExclusiveStage { tries: u32::MAX, spent: Duration::MAX, ..ExclusiveStage::default() }
 }
 
 /// What a client on a core of its own writes in a second, roughly.
@@ -193,6 +199,8 @@ struct Told<'a> {
     gc_pass_over: bool,
     writers_move: bool,
     exclusive_wasted: u64,
+    exclusive_accessed: Option<u64>,
+    exclusive_tries: Option<u32>,
     row_cache_bytes: Option<u64>,
 }
 
@@ -204,14 +212,8 @@ impl Settings {
             Some(bytes) => options.row_cache(bytes),
             None => options,
         };
-        let stage = ExclusiveStage { wasted: self.exclusive_wasted, ..ExclusiveStage::default() };
-        let stage = match self.writers_move {
-            true => stage,
-            // As published (Zen+ 4.1.1): by what a transaction has accessed in vain, and by nothing else.
-            false => ExclusiveStage { tries: u32::MAX, spent: Duration::MAX, ..stage },
-        };
         options
-            .exclusive_stage(stage)
+            .exclusive_stage(self.stage)
             .protocol(variant.protocol)
             // What recovery takes is measured, not what an image spares it.
             .index_image(false)
@@ -259,7 +261,9 @@ impl Settings {
             gc_pacing: self.gc.pacing.name(),
             gc_pass_over: self.gc.bypass,
             writers_move: self.writers_move,
-            exclusive_wasted: self.exclusive_wasted,
+            exclusive_wasted: self.stage.wasted,
+            exclusive_accessed: Some(self.stage.accessed).filter(|&rows| rows != u64::MAX),
+            exclusive_tries: Some(self.stage.tries).filter(|&tries| tries != u32::MAX),
             row_cache_bytes: self.row_cache,
         };
         let mut all = serde_json::to_value(told).unwrap_or_default();
@@ -309,7 +313,7 @@ mod tests {
                 pace: Pace { warmup: Duration::ZERO, measure, rate },
                 isolation: Isolation::Serializable,
                 writers_move: true,
-                exclusive_wasted: ExclusiveStage::default().wasted,
+                stage: ExclusiveStage::default(),
                 row_cache: None,
                 durability: Durability::Sync,
                 seed: 1,

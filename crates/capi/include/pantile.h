@@ -580,8 +580,8 @@ typedef struct pantile_view {
 typedef struct pantile_txn_options {
   // `PANTILE_SERIALIZABLE`, `PANTILE_SNAPSHOT` or `PANTILE_READ_COMMITTED`.
   int isolation;
-  // Whether it only reads. It then sees all that was acknowledged before it began, and never fails because of
-  // others.
+  // Whether it only reads. It then sees all that was acknowledged before it began, and what others write does not make
+  // it fail, except rows of prepared transactions (docs/isolation.md).
   bool read_only;
   // Whether it reads a state from before every writer that is running. No writer notices it: for long reports.
   bool safe_snapshot;
@@ -1024,7 +1024,8 @@ int pantile_options_lock_wait(struct pantile_options *options,
                               uint64_t milliseconds);
 
 // Limits for how many milliseconds a transaction may hold back garbage, and says what is done about one that is older:
-// `PANTILE_WARN` or `PANTILE_END`. One that holds back nothing may be of any age. `pantile_set_max_pinned_age` changes it.
+// `PANTILE_WARN` or `PANTILE_END`. 0 sets none, and there is none by default. One that holds back nothing may be of any age.
+// `pantile_set_max_pinned_age` changes the limit.
 int pantile_options_max_pinned_age(struct pantile_options *options,
                                    uint64_t milliseconds,
                                    int then);
@@ -1165,8 +1166,9 @@ int pantile_run(struct pantile_db *db,
 // Sets a savepoint. Savepoints are numbered from 0.
 int pantile_savepoint(struct pantile_txn *txn, size_t *out);
 
-// Undoes all writes since a savepoint, which stays valid. Later ones do not.
-int pantile_rollback_to(struct pantile_txn *txn, size_t savepoint);
+// Undoes all writes since a savepoint, which stays valid. Later ones do not. Locks taken since it are released.
+int pantile_rollback_to(struct pantile_txn *txn,
+                        size_t savepoint);
 
 // Forgets a savepoint and those that were set after it. What was written since stays.
 int pantile_release_savepoint(struct pantile_txn *txn, size_t savepoint);
@@ -1198,9 +1200,9 @@ int pantile_locked_rows(struct pantile_txn *txn, size_t *out);
 int pantile_set_lock_wait(struct pantile_txn *txn,
                           uint64_t milliseconds);
 
-// While the transaction waits for rows that others have locked it calls `stop` every 20 milliseconds, in the thread
-// that waits, with the number of the transaction for which it waits (`UINT64_MAX` if that has none). The call that waits returns `PANTILE_INTERRUPTED` when `stop` returns true. `context` must be valid as
-// long as the transaction.
+// Before the transaction waits for rows that others have locked, and every 20 milliseconds while it waits, it calls `stop`,
+// in the thread that waits, with the number of the transaction for which it waits (`UINT64_MAX` if that has none). The call
+// that waits returns `PANTILE_INTERRUPTED` when `stop` returns true. `context` must be valid as long as the transaction.
 int pantile_interrupt_when(struct pantile_txn *txn,
                            pantile_stop_wait stop,
                            void *context);

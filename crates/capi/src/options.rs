@@ -156,7 +156,8 @@ pub extern "C" fn pantile_options_lock_wait(options: *mut pantile_options, milli
 }
 
 /// Limits for how many milliseconds a transaction may hold back garbage, and says what is done about one that is older:
-/// `PANTILE_WARN` or `PANTILE_END`. One that holds back nothing may be of any age. `pantile_set_max_pinned_age` changes it.
+/// `PANTILE_WARN` or `PANTILE_END`. 0 sets none, and there is none by default. One that holds back nothing may be of any age.
+/// `pantile_set_max_pinned_age` changes the limit.
 #[unsafe(no_mangle)]
 pub extern "C" fn pantile_options_max_pinned_age(
     options: *mut pantile_options,
@@ -164,8 +165,11 @@ pub extern "C" fn pantile_options_max_pinned_age(
     then: c_int,
 ) -> c_int {
     change(options, |options| {
-        let limit = Duration::from_millis(milliseconds);
-        options.options = options.options.clone().max_pinned_age(limit, on_pinned(then)?);
+        let then = on_pinned(then)?;
+        if milliseconds > 0 {
+            let limit = Duration::from_millis(milliseconds);
+            options.options = options.options.clone().max_pinned_age(limit, then);
+        }
         Ok(())
     })
 }
@@ -178,7 +182,10 @@ pub extern "C" fn pantile_options_max_pinned_bytes(
     then: c_int,
 ) -> c_int {
     change(options, |options| {
-        options.options = options.options.clone().max_pinned_bytes(bytes, on_pinned(then)?);
+        let then = on_pinned(then)?;
+        if bytes > 0 {
+            options.options = options.options.clone().max_pinned_bytes(bytes, then);
+        }
         Ok(())
     })
 }

@@ -29,8 +29,8 @@ pub const PANTILE_READ_COMMITTED: c_int = 2;
 pub struct pantile_txn_options {
     /// `PANTILE_SERIALIZABLE`, `PANTILE_SNAPSHOT` or `PANTILE_READ_COMMITTED`.
     pub isolation: c_int,
-    /// Whether it only reads. It then sees all that was acknowledged before it began, and never fails because of
-    /// others.
+    /// Whether it only reads. It then sees all that was acknowledged before it began, and what others write does not make
+    /// it fail, except rows of prepared transactions (docs/isolation.md).
     pub read_only: bool,
     /// Whether it reads a state from before every writer that is running. No writer notices it: for long reports.
     pub safe_snapshot: bool,
@@ -332,7 +332,7 @@ pub extern "C" fn pantile_savepoint(txn: *mut pantile_txn, out: *mut usize) -> c
     })
 }
 
-/// Undoes all writes since a savepoint, which stays valid. Later ones do not.
+/// Undoes all writes since a savepoint, which stays valid. Later ones do not. Locks taken since it are released.
 #[unsafe(no_mangle)]
 pub extern "C" fn pantile_rollback_to(txn: *mut pantile_txn, savepoint: usize) -> c_int {
     about(txn, |txn| {
@@ -421,9 +421,9 @@ pub extern "C" fn pantile_set_lock_wait(txn: *mut pantile_txn, milliseconds: u64
 /// Whether a wait for the transaction of this number is to end.
 pub type pantile_stop_wait = Option<unsafe extern "C" fn(context: *mut c_void, number: u64) -> bool>;
 
-/// While the transaction waits for rows that others have locked it calls `stop` every 20 milliseconds, in the thread
-/// that waits, with the number of the transaction for which it waits (`UINT64_MAX` if that has none). The call that waits returns `PANTILE_INTERRUPTED` when `stop` returns true. `context` must be valid as
-/// long as the transaction.
+/// Before the transaction waits for rows that others have locked, and every 20 milliseconds while it waits, it calls `stop`,
+/// in the thread that waits, with the number of the transaction for which it waits (`UINT64_MAX` if that has none). The call
+/// that waits returns `PANTILE_INTERRUPTED` when `stop` returns true. `context` must be valid as long as the transaction.
 #[unsafe(no_mangle)]
 pub extern "C" fn pantile_interrupt_when(
     txn: *mut pantile_txn,

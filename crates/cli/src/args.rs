@@ -12,7 +12,7 @@ use pantile_bench::ycsb::Beside;
 use crate::crashtest::{self, CrashtestArgs, VerifyArgs, WorkArgs};
 use crate::values::{
     Collectors, DurabilityArg, IsolationArg, Protocols, beside, collectors, gc_epoch, gc_interval, gc_pacing,
-    gc_queue, gc_target, gc_theta, number, percent, protocols, theta, workload,
+    gc_queue, gc_target, gc_theta, number, percent, protocols, theta, tries, workload,
 };
 
 /// Pantile, a transactional storage engine: tools for its databases, and its laboratory.
@@ -363,6 +363,13 @@ pub struct Common {
     /// for transactions that begin again by themselves: those of --beside updates:N.
     #[arg(long, value_name = "N", default_value_t = ExclusiveStage::default().wasted, value_parser = clap::value_parser!(u64).range(1..))]
     pub exclusive_wasted: u64,
+    /// Rows that a transaction reads and writes before it is run alone, in one attempt [default: any number].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub exclusive_accessed: Option<u64>,
+    /// Failures after which such a transaction is run alone for a moment, and 10 seconds of failures after which it is run
+    /// alone; never leaves both out, as in the paper [default: 8; with --writers-stay never].
+    #[arg(long, value_name = "N|never", value_parser = tries)]
+    pub exclusive_tries: Option<u32>,
     /// Keep rows that are read often in a cache of this many megabytes, where reads may wait for the medium; not with
     /// collectors that rewrite single slots.
     #[arg(long, value_name = "MB", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]

@@ -87,7 +87,11 @@ fn every_flag_of_the_contract_is_taken() {
     assert_eq!((args.long_share, args.long_ops, args.theta), (10, 80, Some(1.0)));
     assert_eq!((args.scan_share, args.scan_tuples), (5, Some(1000)));
     assert_eq!(ycsb("--workload f --theta 0.5").workload, Some('F'));
-    assert_eq!(ycsb("--writers-stay --exclusive-wasted 1000").common.exclusive_wasted, 1000);
+    let common =
+        ycsb("--writers-stay --exclusive-wasted 1000 --exclusive-accessed 99 --exclusive-tries never").common;
+    assert_eq!((common.exclusive_wasted, common.exclusive_accessed), (1000, Some(99)));
+    assert_eq!(common.exclusive_tries, Some(u32::MAX));
+    assert_eq!(ycsb("--exclusive-tries 3").common.exclusive_tries, Some(3));
 }
 
 #[test]

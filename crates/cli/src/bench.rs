@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use pantile::{Collector, Database, Isolation, MediumKind, Options};
+use pantile::{Collector, Database, ExclusiveStage, Isolation, MediumKind, Options};
 use pantile_bench::ch::Ch;
 use pantile_bench::experiment::run_all;
 use pantile_bench::load::Context;
@@ -14,7 +14,7 @@ use pantile_bench::machine;
 use pantile_bench::partition::ByPartition;
 use pantile_bench::record::{Record, Records};
 use pantile_bench::runner::Pace;
-use pantile_bench::settings::{OWN_PROTOCOL, Settings, Variant, isolation_name};
+use pantile_bench::settings::{OWN_PROTOCOL, Settings, Variant, isolation_name, published_stage};
 use pantile_bench::tpcc::{Scale, Tpcc};
 use pantile_bench::workload::Workload;
 use pantile_bench::ycsb::{Mix, STANDARD_THETA, Ycsb};
@@ -125,12 +125,21 @@ fn settings(common: &Common, threads: usize) -> Result<Settings, Failure> {
         },
         isolation,
         writers_move: !common.writers_stay,
-        exclusive_wasted: common.exclusive_wasted,
+        stage: stage(common),
         row_cache,
         durability: common.durability.into(),
         seed: common.seed,
         dir: common.dir.clone(),
     })
+}
+
+/// When a transaction is run alone. Without other wishes, transactions that stay as in the papers are run alone as there.
+fn stage(common: &Common) -> ExclusiveStage {
+    let default = ExclusiveStage::default();
+    let tries = common.exclusive_tries.unwrap_or(if common.writers_stay { u32::MAX } else { default.tries });
+    let stage = if tries == u32::MAX { published_stage() } else { ExclusiveStage { tries, ..default } };
+    let accessed = common.exclusive_accessed.unwrap_or(stage.accessed);
+    ExclusiveStage { wasted: common.exclusive_wasted, accessed, ..stage }
 }
 
 /// Fails if the engine has no cache of rows of this size beside a collector.

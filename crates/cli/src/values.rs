@@ -99,6 +99,16 @@ pub fn beside(text: &str) -> Result<Beside, String> {
     }
 }
 
+pub fn tries(text: &str) -> Result<u32, String> {
+    match text {
+        "never" => Ok(u32::MAX),
+        _ => match text.parse::<u32>() {
+            Ok(tries) if tries > 0 => Ok(tries),
+            _ => Err("it is a number of failures, from 1 on, or never".into()),
+        },
+    }
+}
+
 pub fn workload(text: &str) -> Result<char, String> {
     match text.to_ascii_uppercase().as_bytes() {
         [letter @ b'A'..=b'F'] => Ok(char::from(*letter)),

@@ -144,7 +144,7 @@
 //! | value out of line | 4 GB |
 //! | index key, encoded | 3,064 bytes |
 //! | rows of a table | 2^40 |
-//! | columns of a table | 4,096 |
+//! | columns of a table | about 1,400, as many as fit into its definition |
 //! | definition of a table, encoded | 60,000 bytes |
 //! | changes of a table's layout | 255 |
 //! | medium | 1 TiB of address space |

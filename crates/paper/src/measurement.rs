@@ -211,6 +211,11 @@ impl Measurement {
         Some(self.medium_growth()? + self.dram_growth()?)
     }
 
+    /// Whether that is so much that it can be compared.
+    pub fn has_grown(&self) -> bool {
+        self.growth().is_some_and(|bytes| bytes > HARDLY)
+    }
+
     /// The same as something to divide by: space that shrank, or hardly grew, counts as
     /// 100 kB, so that it is less than what grew.
     pub fn grown(&self) -> Option<f64> {
@@ -334,6 +339,7 @@ mod tests {
         let falling = run(&[100, 90, 80, 50]);
         assert_eq!(falling.growth(), Some(3030.0));
         assert_eq!((falling.grown(), run(&[]).grown()), (Some(HARDLY), None));
+        assert!(!falling.has_grown() && run(&[1; 200]).has_grown());
         assert_eq!((falling.medium_growth(), falling.dram_growth()), (Some(3000.0), Some(30.0)));
         assert_eq!(falling.decay(), Some(0.5));
         assert!(falling.unsteadiness().unwrap() > 0.2);

@@ -83,11 +83,17 @@ impl Plan {
         }
     }
 
-    /// The keys of the runs that show what the causes of refuted conditions are, until they are as many as an interval needs:
-    /// from any repetition on in which a condition is refuted.
+    /// The keys of the runs that show what the causes of refuted conditions are, until as many repetitions as an interval
+    /// needs have all of a condition's: from any repetition on in which it is refuted. Runs that a cause leaves as they are
+    /// are among them.
     fn causes(&self, claim: &Claim, judgement: &Judgement, results: &Results) -> Vec<String> {
-        let runs = claim.supposed(judgement).flat_map(|(cause, part)| claim.without(cause, part, &self.size));
-        runs.map(|(_, run)| run.key()).filter(|key| results.repetitions(key) < FEWEST).collect()
+        let of_condition = |(cause, part)| -> Vec<String> {
+            let runs = claim.without(cause, part, &self.size);
+            let has_failed = runs.iter().any(|(_, run)| results.has_failed(run));
+            let keys: Vec<_> = runs.iter().map(|(_, run)| run.key()).collect();
+            if !has_failed && results.common(&keys) < FEWEST { keys } else { Vec::new() }
+        };
+        claim.supposed(judgement).flat_map(of_condition).collect()
     }
 
     /// The keys of the runs that this repetition needs where there is time left:

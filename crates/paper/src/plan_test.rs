@@ -4,6 +4,7 @@ use super::*;
 use crate::claims;
 use crate::engine::Ending;
 use crate::measurement::Measurement;
+use crate::numbers::{MOST, Outcome, Spread};
 
 /// A runner that has everything, or everything except one collector.
 struct Has(Option<&'static str>);
@@ -156,4 +157,60 @@ fn what_is_not_built_in_is_not_planned() {
     assert!(plan.steps.iter().all(|step| step.run.gc != "zen"));
     assert_eq!(plan.missing.len(), 1);
     assert!(plan.missing.values().all(|why| why == "zen is not built in"));
+}
+
+/// How a condition that the quotient of two runs is above 1 ends, if the true one is `truth` and repetitions vary
+/// by `deviation`: looked at after the third and each further repetition, as long as these are made.
+fn ending(truth: f64, deviation: f64, normal: &mut impl FnMut() -> f64) -> Outcome {
+    let mut quotients: Vec<f64> = Vec::new();
+    loop {
+        quotients.push(truth * (deviation * normal()).exp());
+        let count = quotients.len();
+        let spread = Spread::of(&quotients).expect("numbers");
+        let decide = |spread: &Spread| if spread.is_tie() { Outcome::Refuted } else { spread.is_above(1.0) };
+        let outcome = decide(&spread);
+        let goes_on = match outcome {
+            Outcome::Held => false,
+            Outcome::Refuted => count < REFUTED,
+            Outcome::Undecided => {
+                count < FEWEST || count < MOST && decide(&spread.at_best(MOST)) != Outcome::Undecided
+            }
+        };
+        if !goes_on {
+            return outcome;
+        }
+    }
+}
+
+/// The figures of docs/experiments.md, "Verdicts", come of this.
+#[test]
+fn verdicts_err_as_seldom_as_documented() {
+    let mut state = 1u64;
+    let mut uniform = move || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((state >> 11) as f64 + 0.5) / (1u64 << 53) as f64
+    };
+    // Box and Muller.
+    let mut normal = move || (-2.0 * uniform().ln()).sqrt() * (std::f64::consts::TAU * uniform()).cos();
+    const TIMES: usize = 20_000;
+    let mut rates = |truth: f64, deviation: f64| {
+        let mut count = [0; 2];
+        for _ in 0..TIMES {
+            match ending(truth, deviation, &mut normal) {
+                Outcome::Held => count[0] += 1,
+                Outcome::Refuted => count[1] += 1,
+                Outcome::Undecided => {}
+            }
+        }
+        count.map(|n| n as f64 / TIMES as f64)
+    };
+    let [held, refuted] = rates(1.0, 0.05);
+    println!("at the border: held {held:.3}, refuted {refuted:.3}");
+    assert!((0.05..0.1).contains(&held) && (0.03..0.06).contains(&refuted), "{held} {refuted}");
+    for (truth, deviation, most) in [(1.03, 0.05, 0.03), (1.03, 0.07, 0.08), (1.05, 0.07, 0.02)] {
+        let [_, refuted] = rates(truth, deviation);
+        let of_sixteen = 1.0 - (1.0 - refuted).powi(16);
+        println!("true by {truth}, varying by {deviation}: one of 16 refuted in {of_sixteen:.4}");
+        assert!(of_sixteen < most, "{truth} {deviation}: {of_sixteen}");
+    }
 }

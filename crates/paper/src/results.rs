@@ -66,6 +66,12 @@ impl Results {
         self.measured.get(key).map_or(0, BTreeMap::len)
     }
 
+    /// The number of repetitions that all of these runs have.
+    pub fn common(&self, keys: &[String]) -> usize {
+        let Some(first) = keys.first().and_then(|key| self.measured.get(key)) else { return 0 };
+        first.keys().filter(|repetition| keys.iter().all(|key| self.has(key, **repetition))).count()
+    }
+
     /// Why a run has no measurement, or none that counts; `None` if it has one.
     pub fn why_missing(&self, run: &RunSpec) -> Option<String> {
         let key = run.key();
@@ -150,6 +156,20 @@ mod tests {
         // A repetition that the other run does not have is ignored.
         results.add(&tb.key(), 3, at(1.0));
         assert_eq!(results.quotient(&tb, &none, &throughput).unwrap().count, 3);
+    }
+
+    #[test]
+    fn common_repetitions_are_those_of_all() {
+        let mut results = Results::default();
+        for (key, made) in [("a", [3, 4, 5]), ("b", [4, 5, 6]), ("c", [4, 5, 9])] {
+            made.into_iter().for_each(|n| results.add(key, n, at(1.0)));
+        }
+        let common =
+            |keys: &[&str]| results.common(&keys.iter().map(|key| (*key).to_owned()).collect::<Vec<_>>());
+        assert_eq!(
+            [common(&["a"]), common(&["a", "b", "c"]), common(&["a", "d"]), common(&[])],
+            [3, 2, 0, 0]
+        );
     }
 
     #[test]

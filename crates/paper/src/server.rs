@@ -2,12 +2,15 @@
 //! (scripts/mariadb/tpcc); here it is found, called and understood.
 
 use std::env;
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
+
+use pantile_bench::machine;
 
 use crate::measurement::{KindSummary, Measurement, Second};
 use crate::spec::RunSpec;
@@ -33,7 +36,22 @@ pub fn script() -> Result<PathBuf, String> {
     let root = above.into_iter().find(|root| root.join(SCRIPT).is_file()).ok_or(MISSING)?;
     let server = env::var_os("PANTILE_MARIADB").map_or_else(|| root.join("target/mariadb"), PathBuf::from);
     let is_there = ["ready", "plugins/ha_pantile.so"].iter().all(|file| server.join(file).exists());
-    if is_there { Ok(root.join(SCRIPT)) } else { Err(MISSING.to_owned()) }
+    if !is_there {
+        return Err(MISSING.to_owned());
+    }
+    // A record says from which commit its engine is.
+    let plugin = fs::read_to_string(server.join("plugins/commit")).unwrap_or_default();
+    is_of_commit(plugin.trim(), machine::commit())?;
+    Ok(root.join(SCRIPT))
+}
+
+fn is_of_commit(plugin: &str, program: &str) -> Result<(), String> {
+    match plugin == program {
+        true => Ok(()),
+        false => Err(format!(
+            "the server's plugin is of commit {plugin:?} and this program of {program:?} (scripts/mariadb/build makes it anew)"
+        )),
+    }
 }
 
 /// Makes a run through a server, with the seed of its data and transactions. `stop` is raised to end it early; then there is
@@ -129,6 +147,13 @@ mod tests {
         assert_eq!(kinds, [("delivery", 0.0, 0.0), ("new_order", 80.0, 2000.0)]);
         assert_eq!(measurement.growth(), Some(2_000_500.0));
         assert_eq!(measurement.seconds[1].transactions, 210);
+    }
+
+    #[test]
+    fn a_plugin_of_another_commit_is_refused() {
+        assert_eq!(is_of_commit("12ab", "12ab"), Ok(()));
+        let why = is_of_commit("", "12ab").unwrap_err();
+        assert!(why.contains("12ab") && why.contains("scripts/mariadb/build"), "{why}");
     }
 
     #[test]

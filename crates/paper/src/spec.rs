@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pantile::{Durability, ExclusiveStage, GcOptions, Isolation};
 use pantile_bench::runner::Pace;
-use pantile_bench::settings::{Medium, Settings, Variant};
+use pantile_bench::settings::{Medium, Settings, Variant, published_stage};
 use pantile_flash::{Experiment, SEED};
 
 use crate::workload::Work;
@@ -48,6 +48,10 @@ pub struct RunSpec {
     pub writers_move: bool,
     /// How many rows a transaction accesses in vain before it gets the exclusive stage, unless it is the published number.
     pub wasted: Option<u64>,
+    /// How many it accesses before it gets it in one attempt, unless that is any number.
+    pub accessed: Option<u64>,
+    /// After how many failures it gets it ([`NEVER`]: after none), unless that is as with transactions that stay or move.
+    pub tries: Option<u32>,
     /// Through a SQL server, with warehouses of this size in percent, unless the
     /// engine is embedded.
     pub server: Option<u32>,
@@ -94,6 +98,9 @@ const WRITERS_STAY: &str = " --writers-stay";
 /// Openings of what a kill has left.
 pub const OPENINGS: usize = 3;
 
+/// No number of failures gives a transaction the exclusive stage.
+pub const NEVER: u32 = u32::MAX;
+
 impl RunSpec {
     /// A run on emulated Optane at full speed, with `(warmup, seconds)`.
     pub fn new(work: Work, gc: &'static str, threads: usize, (warmup, seconds): (f64, f64)) -> Self {
@@ -115,6 +122,8 @@ impl RunSpec {
             space_target: None,
             writers_move: false,
             wasted: None,
+            accessed: None,
+            tries: None,
             server: None,
             flash: None,
             recovery: None,
@@ -220,6 +229,14 @@ impl RunSpec {
         if let Some(rows) = self.wasted {
             line += &format!(" --exclusive-wasted {rows}");
         }
+        if let Some(rows) = self.accessed {
+            line += &format!(" --exclusive-accessed {rows}");
+        }
+        match self.tries {
+            Some(NEVER) => line += " --exclusive-tries never",
+            Some(tries) => line += &format!(" --exclusive-tries {tries}"),
+            None => {}
+        }
         if let Some(protocol) = self.protocol {
             line += &format!(" --protocol {protocol}");
         }
@@ -310,12 +327,24 @@ impl RunSpec {
             },
             isolation: Isolation::Serializable,
             writers_move: self.writers_move,
-            exclusive_wasted: self.wasted.unwrap_or(ExclusiveStage::default().wasted),
+            stage: self.stage(),
             row_cache: None,
             durability: Durability::Sync,
             seed,
             dir: None,
         })
+    }
+}
+
+impl RunSpec {
+    /// When a transaction has the database to itself.
+    fn stage(&self) -> ExclusiveStage {
+        let default = ExclusiveStage::default();
+        let tries = self.tries.unwrap_or(if self.writers_move { default.tries } else { NEVER });
+        let stage = if tries == NEVER { published_stage() } else { ExclusiveStage { tries, ..default } };
+        let (wasted, accessed) =
+            (self.wasted.unwrap_or(stage.wasted), self.accessed.unwrap_or(stage.accessed));
+        ExclusiveStage { wasted, accessed, ..stage }
     }
 }
 
@@ -377,6 +406,9 @@ mod tests {
             RunSpec { space_target: Some(1.1), ..run.clone() },
             RunSpec { writers_move: true, ..run.clone() },
             RunSpec { wasted: Some(100), ..run.clone() },
+            RunSpec { accessed: Some(100), ..run.clone() },
+            RunSpec { tries: Some(8), ..run.clone() },
+            RunSpec { tries: Some(NEVER), ..run.clone() },
             RunSpec { seconds: 2.0, ..run.clone() },
             run.clone().through_server(100),
         ];

@@ -133,6 +133,11 @@ impl Rule {
         }
     }
 
+    /// Adds that there are no measurements of something.
+    pub fn no_figures(&mut self, of: &str) {
+        self.without_figures.push(format!("there are no measurements of {of}"));
+    }
+
     /// Adds a required collector that is not built in.
     pub fn absent(&mut self, collector: &'static str) {
         if !self.absent.contains(&collector) {
@@ -163,14 +168,14 @@ impl Rule {
                 let found = format!("{what} is {} {than}", by.told(times));
                 self.require(format!("{what} against {than}"), &by, decide, |_| found);
             }
-            None => self.without_figures.push(format!("there are no measurements of {what} and {than}")),
+            None => self.no_figures(&format!("{what} and {than}")),
         }
     }
 
     /// Requires that `what` lies between these two values.
     pub fn between(&mut self, what: &str, found: Option<Spread>, (low, high): (f64, f64)) {
         let Some(found) = found else {
-            return self.without_figures.push(format!("there are no measurements of {what}"));
+            return self.no_figures(what);
         };
         let told = |outcome| {
             let relation = match outcome {

@@ -41,10 +41,12 @@ type Waiting = HashMap<(TableId, TupleId), (Address, Timestamp), FixedState>;
 #[derive(Default)]
 pub struct Sweep {
     stage: Stage,
-    /// What was there when a sweep began that dropped nothing: it would not again.
+    /// Where the next one begins to note tombstones: not at the first block, if there are more than one handles.
+    from: BlockPosition,
+    /// What was there when sweeps of all tombstones began that dropped nothing: they would not again.
     fruitless: Option<There>,
+    /// Of the sweeps since the one that began at the first block: what they have dropped, and what was there.
     dropped: u64,
-    /// What was there when the sweep began.
     began: There,
 }
 
@@ -55,8 +57,8 @@ enum Stage {
     None,
     /// Noting tombstones, from this place on.
     Gather { waiting: Waiting, at: BlockPosition },
-    /// Waiting for threads that were copying survivors.
-    Settle { waiting: Waiting, grace: Grace },
+    /// Waiting for threads that were copying survivors. Tombstones from `next` on are not noted.
+    Settle { waiting: Waiting, grace: Grace, next: BlockPosition },
     /// Looking at superseded versions, from this place on.
     Meet { waiting: Waiting, at: BlockPosition, slot: u32 },
     /// Dropping the tombstones that hide none of those versions.
@@ -72,13 +74,18 @@ impl Sweep {
         self.stage = match std::mem::take(&mut self.stage) {
             Stage::None if !self.is_worthwhile(cx, is_eager) => Stage::None,
             Stage::None => {
-                (self.dropped, self.began) = (0, there(cx));
-                Stage::Gather { waiting: Waiting::default(), at: BlockPosition::default() }
+                if self.from == BlockPosition::default() {
+                    (self.dropped, self.began) = (0, there(cx));
+                }
+                Stage::Gather { waiting: Waiting::default(), at: self.from }
             }
             Stage::Gather { waiting, at } => gather(cx, waiting, at),
-            Stage::Settle { waiting, mut grace } => match grace.is_over(cx.registry) {
-                true => Stage::Meet { waiting, at: BlockPosition::default(), slot: 0 },
-                false => Stage::Settle { waiting, grace },
+            Stage::Settle { waiting, mut grace, next } => match grace.is_over(cx.registry) {
+                true => {
+                    self.from = next;
+                    Stage::Meet { waiting, at: BlockPosition::default(), slot: 0 }
+                }
+                false => Stage::Settle { waiting, grace, next },
             },
             Stage::Meet { waiting, at, slot } => meet(cx, waiting, at, slot),
             Stage::Drop { waiting } => drop_tombstones(cx, waiting, |table, address| {
@@ -87,7 +94,8 @@ impl Sweep {
             }),
         };
         if was_under_way && !self.is_under_way() {
-            self.fruitless = (self.dropped == 0).then_some(self.began);
+            let are_all = self.from == BlockPosition::default();
+            self.fruitless = (are_all && self.dropped == 0).then_some(self.began);
         }
     }
 
@@ -113,7 +121,8 @@ impl Sweep {
     /// Whether a sweep is likely to drop tombstones that take much of the space
     /// that they may hide.
     pub fn is_worthwhile(&self, cx: &Context<'_>, is_eager: bool) -> bool {
-        is_worthwhile(cx, is_eager) && self.fruitless != Some(there(cx))
+        let is_fruitless = self.fruitless.is_some_and(|before| is_like(before, there(cx), is_eager));
+        is_worthwhile(cx, is_eager) && !is_fruitless
     }
 }
 
@@ -123,6 +132,14 @@ type There = (u64, u64, u64);
 
 fn there(cx: &Context<'_>) -> There {
     (cx.tuples.waiting_tombstones(), cx.store.used_bytes(), cx.store.overwritten())
+}
+
+/// Whether a sweep that was fruitless before would be now. Beside a long reader much is written, and nothing of
+/// what waits may go: a sweep looks at all that is superseded, so an eighth is to have changed; if it is
+/// eager, anything.
+fn is_like(before: There, now: There, is_eager: bool) -> bool {
+    let is_near = |before: u64, now: u64| before.abs_diff(now) <= if is_eager { 0 } else { before / 8 };
+    is_near(before.0, now.0) && is_near(before.1, now.1) && is_near(before.2, now.2)
 }
 
 fn is_worthwhile(cx: &Context<'_>, is_eager: bool) -> bool {
@@ -162,12 +179,16 @@ fn gather(cx: &Context<'_>, mut waiting: Waiting, mut at: BlockPosition) -> Stag
             });
         }
         left = left.saturating_sub(1);
-        match after(cx.store, at).filter(|_| waiting.len() < MOST) {
-            Some(next) if left == 0 => return Stage::Gather { waiting, at: next },
-            Some(next) => at = next,
+        match after(cx.store, at) {
+            Some(next) if waiting.len() < MOST => at = next,
             // The superseded bit of a copy whose original was superseded
             // meanwhile is set only when the thread that made the copy is done.
-            None => return Stage::Settle { waiting, grace: cx.registry.grace() },
+            next => {
+                return Stage::Settle { waiting, grace: cx.registry.grace(), next: next.unwrap_or_default() };
+            }
+        }
+        if left == 0 {
+            return Stage::Gather { waiting, at };
         }
     }
 }
@@ -193,4 +214,25 @@ fn meet(cx: &Context<'_>, mut waiting: Waiting, mut at: BlockPosition, mut slot:
         }
     }
     Stage::Drop { waiting: waiting.into_iter().collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fruitless_sweep_is_repeated_once_much_has_changed() {
+        let before = (8_000, 64_000, 800);
+        for (now, is_seldom, is_eager) in [
+            (before, true, true),
+            ((8_001, 64_000, 800), true, false),
+            ((9_000, 60_000, 890), true, false),
+            ((9_001, 64_000, 800), false, false),
+            ((8_000, 55_999, 800), false, false),
+            ((8_000, 64_000, 0), false, false),
+        ] {
+            assert_eq!(is_like(before, now, false), is_seldom, "{now:?}");
+            assert_eq!(is_like(before, now, true), is_eager, "{now:?}");
+        }
+    }
 }

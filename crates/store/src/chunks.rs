@@ -30,6 +30,10 @@ const FEW_CHUNKS: u64 = 3;
 const RESERVE_SHARE: u64 = 128;
 const MOST_CHUNKS: u64 = 8;
 
+/// How many of the last discarded chunks are tried where the system has no space for the first: as
+/// many as the reserve has, and as many as may be ready behind it.
+const LAST_TRIED: usize = 16;
+
 /// What writers leave to others.
 #[derive(Clone, Copy)]
 struct Reserve {
@@ -278,17 +282,31 @@ impl Store {
         }
     }
 
-    /// Finds space behind the first discarded chunk, of a node if that matters. Returns whether
-    /// there was one.
+    /// Finds space behind a discarded chunk, of a node if that matters: the first one or, if the
+    /// system has no space for that, one of the last ones. Those may have kept theirs: when a
+    /// database is opened again, the reserve is among them. Returns whether one was found.
     fn restore_one(&self, allocator: &mut Allocator, node: Option<usize>) -> Result<bool, MediumError> {
-        let first = allocator.discarded.iter().copied().find(|number| self.nodes.is_near(*number, node));
-        let Some(number) = first else { return Ok(false) };
-        if let Some((offset, len)) = self.on_medium(number) {
-            self.medium.restore(offset, len)?;
+        let is_near = |number: &u32| self.nodes.is_near(*number, node);
+        let discarded = allocator.discarded.iter().copied();
+        let first = discarded.clone().find(is_near);
+        let last = discarded.rev().filter(is_near).filter(|number| Some(*number) != first).take(LAST_TRIED);
+        let tried: Vec<_> = first.into_iter().chain(last).collect();
+        for number in tried {
+            let restored = match self.on_medium(number) {
+                Some((offset, len)) => self.medium.restore(offset, len),
+                None => Ok(()),
+            };
+            match restored {
+                Ok(()) => {
+                    allocator.discarded.remove(&number);
+                    allocator.free_chunks.insert(number);
+                    return Ok(true);
+                }
+                Err(error) if error.is_full() => {}
+                Err(error) => return Err(error),
+            }
         }
-        allocator.discarded.remove(&number);
-        allocator.free_chunks.insert(number);
-        Ok(true)
+        Ok(false)
     }
 
     /// The part of a chunk that the medium has: offset and length.

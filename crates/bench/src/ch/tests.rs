@@ -359,7 +359,7 @@ fn a_record_counts_transactions_and_queries_apart() {
         pace: Pace { warmup: Duration::ZERO, measure: Duration::from_millis(1500), rate: 200.0 },
         isolation: Isolation::Serializable,
         writers_move: true,
-        exclusive_wasted: ExclusiveStage::default().wasted,
+        stage: ExclusiveStage::default(),
         row_cache: None,
         durability: Durability::Sync,
         seed: 42,

@@ -216,7 +216,7 @@ fn records(medium: Medium, threads: usize) -> Vec<Record> {
         pace: Pace { warmup: Duration::from_millis(20), measure: Duration::from_millis(200), rate: 0.0 },
         isolation: Isolation::Serializable,
         writers_move: true,
-        exclusive_wasted: ExclusiveStage::default().wasted,
+        stage: ExclusiveStage::default(),
         row_cache: None,
         durability: Durability::Sync,
         seed: 1,

@@ -120,8 +120,9 @@ impl Database {
 
     /// Begins a serializable read-only transaction.
     ///
-    /// It sees every commit acknowledged before this call. It never fails because of what others
-    /// write, and waits only for commits that are being decided or made durable. Its reads leave
+    /// It sees every commit acknowledged before this call. It does not fail because of what others
+    /// write, except rows of a prepared transaction (`docs/isolation.md` in the repository), and waits
+    /// only for commits that are being decided or made durable. Its reads leave
     /// marks: an older writer that changes what was read commits at a later timestamp, or starts
     /// again. The transaction fails if all transaction slots are in use, and when it uses a table
     /// that was dropped or truncated after this call.
@@ -472,7 +473,8 @@ impl Options {
     /// that was in use when this process opened the database, and no space of dropped tables. A
     /// process that is killed no longer counts.
     ///
-    /// Options of commits and of space have no effect. The writing process needs its
+    /// It opens the file at the path. Options of commits, of space and of the medium have no effect.
+    /// The writing process needs its
     /// [worker](Options::worker). Both processes must run on one machine, in one network namespace.
     ///
     /// On macOS and Windows no other process may have the database open, and none can open it while

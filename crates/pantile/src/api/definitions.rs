@@ -287,7 +287,8 @@ impl Database {
     /// [`Error::DuplicateKey`] if the index is to be unique and two rows have the same key;
     /// [`Error::Timeout`] if another transaction took very long to commit;
     /// [`Error::PreparedChanges`] if a prepared transaction that has changed rows of the table waits for
-    /// its decision, or somebody has one in hand for ten seconds; [`Error::Closed`] also if closing begins
+    /// its decision, or somebody has one in hand for ten seconds; [`Error::MemoryFull`];
+    /// [`Error::Damaged`] if a row cannot be read; [`Error::Closed`] also if closing begins
     /// meanwhile; errors of the commit. If the call fails, there is no index. After [`Error::MediumFailed`], the next opening
     /// shows whether there is.
     pub fn create_index(&self, table: &Table, def: IndexDef) -> Result<Index> {

@@ -64,8 +64,8 @@ pub(crate) struct Core {
     pub recovery: Recovery,
     /// The highest timestamp that recovery found.
     pub found_until: Timestamp,
-    /// The index image that the database was opened with.
-    pub image: Option<Arc<Image>>,
+    /// The index image that the database was opened with, until another one takes its place.
+    pub image: Mutex<Option<Arc<Image>>>,
     /// What transactions may hold back.
     pub pinned: Mutex<PinnedLimits>,
     /// Those that are made while it is open.
@@ -108,7 +108,7 @@ impl Core {
             insight: Insight::default(),
             recovery: Recovery::default(),
             found_until: Timestamp::ZERO,
-            image: None,
+            image: Mutex::default(),
             images: Arc::default(),
             unread: Unread::default(),
             wanted: AtomicBool::new(false),

@@ -1,11 +1,13 @@
 //! Images that are made while the database is open, and what they are worth after
 //! a kill.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use pantile_testkit::await_that;
 
 use super::*;
+use crate::engine::images::Images;
 use crate::{Table, Transaction};
 
 /// What a kill leaves is opened with the image of the last closing, and only what
@@ -144,6 +146,44 @@ fn an_image_that_cannot_be_made_is_not_tried_again_at_once() {
     assert_eq!(rows(&db), expected);
 }
 
+/// Each attempt may write as much as the image has: it is tried again after a part of what makes
+/// an image worth while, and after twice as much the next time.
+#[test]
+fn an_image_that_cannot_be_made_is_tried_less_and_less() {
+    const MB: u64 = 1 << 20;
+    let place = Place::new();
+    let db = options().durability(Durability::None).open(place.path()).expect("a new database");
+    let table = db.create_table(definition("a")).expect("a table");
+    let long = vec![7; 3_000];
+    let store = &db.core.store;
+    let mut next = 0u64;
+    let mut append = |bytes: u64| {
+        let end = store.appended_ever() + bytes;
+        while store.appended_ever() < end {
+            let row = [next.into(), Value::Int(1), Value::Null, Value::Bytes(&long)];
+            db.run(|txn| txn.insert(&table, &row)).expect("a free key");
+            next += 1;
+        }
+    };
+    for every in [None, Some(4 * MB)] {
+        let images = Arc::new(Images::default());
+        images.begin(0, None);
+        let is_due = || images.is_worth_it(store, every, 1, || 2 * MB);
+        let fail = || drop(images.try_begin(store, 1).expect("none is being made"));
+        append(41 * MB);
+        assert!(is_due());
+        // Of 40 MB it is a quarter, and twice that; of what the program says, all of it.
+        let pause = every.unwrap_or(10 * MB);
+        for pause in [pause, 2 * pause] {
+            fail();
+            append(pause - MB);
+            assert!(!is_due(), "{every:?}");
+            append(2 * MB);
+            assert!(is_due(), "{every:?}");
+        }
+    }
+}
+
 /// The first image is made once a round finds that nothing has been appended since
 /// the last one, also while transactions read.
 #[test]
@@ -197,11 +237,23 @@ fn a_smaller_image_is_made_at_rest_when_rows_have_gone() {
     let db = options().open(place.path()).expect("a new database");
     let table = db.create_table(definition("a")).expect("a table");
     fill(&db, &table, 0..60_000);
-    let full = wait_for_image(&db, "the first image", |bytes| bytes > 128 << 10);
-    delete(&db, &table, 0..55_000);
+    wait_for_image(&db, "the first image", |bytes| bytes > 128 << 10);
+    drop(table);
+    db.close().expect("it closes");
+    let db = options().open(place.path()).expect("it opens");
+    assert!(db.recovery().from_image);
+    let full = db.stats().image_bytes;
+    delete(&db, &db.table("a").expect("a table"), 0..55_000);
     let image = wait_for_image(&db, "a smaller one", |bytes| bytes < full / 2);
     let file = fs::metadata(place.path().join(IMAGE_FILE)).expect("an image").len();
     assert_eq!(file, image);
+    // Nor does the one that it was opened with go on taking space.
+    #[cfg(target_os = "linux")]
+    upkeep_until(&db, "the image of before is closed", || {
+        let descriptors = fs::read_dir("/proc/self/fd").expect("descriptors").flatten();
+        let mut leads_to = descriptors.filter_map(|entry| fs::read_link(entry.path()).ok());
+        !leads_to.any(|to| to.starts_with(place.path()) && to.to_string_lossy().ends_with(" (deleted)"))
+    });
 }
 
 /// Nor if the process ends before it has noticed.

@@ -29,6 +29,8 @@ const PAUSE: Duration = Duration::from_millis(1000 / 64);
 /// An image is not begun while more index entries than these and half of the rows wait
 /// to be cleaned: it would hold them.
 const FEW_STALE: u64 = 4096;
+/// Tables with no more tuple ids are loaded rather than copied from the image before.
+const SMALL_TABLE: u64 = 4096;
 
 impl Core {
     /// Writes an index image for the record that says closed, if the database
@@ -43,7 +45,8 @@ impl Core {
         if self.has_dropped_tables() || self.clean_for_image().is_none() {
             return;
         }
-        if let Some(image) = self.image.as_ref().filter(|image| self.store.is_as_in(image)) {
+        let opened = self.image.lock().clone();
+        if let Some(image) = opened.filter(|image| self.store.is_as_in(image)) {
             return self.store.name_image(Some(image.name()));
         }
         let highest = || self.registry.after_all().get();
@@ -87,6 +90,8 @@ impl Core {
             if let Some(beside) = self.store.medium().facts().beside.as_ref() {
                 // It is found all the same.
                 let _ = beside.adopt();
+                // The space of the last one is free once no index is read from it any more.
+                *self.image.lock() = None;
                 self.measure_images();
             }
         });
@@ -95,9 +100,12 @@ impl Core {
     /// Begins an image if it is time for one.
     pub fn begin_image(&self) -> Option<Making> {
         let bytes = || {
+            let tables = self.tables.all();
             let in_trees = |table: &Arc<TableInner>| table.anchor_bytes() + table.index_bytes();
-            let now = self.tables.all().iter().map(in_trees).sum();
-            self.image.as_ref().map_or(0, |image| image.bytes()).max(now)
+            let now = tables.iter().map(in_trees).sum();
+            // What is still in an image is in no tree.
+            let stored = tables.iter().filter_map(|table| table.stored());
+            stored.map(|stored| stored.image.bytes()).fold(now, u64::max)
         };
         let every = self.options.image_every;
         let is_due = || self.images.is_worth_it(&self.store, every, self.counters.tuples(), bytes);
@@ -115,8 +123,10 @@ impl Core {
     pub fn make_image(&self, making: Making) {
         let appended = self.store.appended_ever();
         let made = self.place_of_image().map(|beside| self.write_image_beside(beside));
-        if let Some(Ok(name)) = made {
-            self.images.made(&self.store, name, appended);
+        match made {
+            Some(Ok(name)) => self.images.made(&self.store, name, appended),
+            Some(Err(error)) => tracing::debug!(%error, "an index image was not made"),
+            None => {}
         }
         self.measure_images();
         drop(making);
@@ -182,8 +192,10 @@ impl Core {
 
     /// The same beside transactions. Notes the tuples that somebody has locked.
     fn write_moving_table(&self, writer: &mut ImageWriter<'_>, table: Table) -> io::Result<()> {
-        // An image that is not up to date is not copied.
-        if table.inner.stored().is_some_and(|stored| stored.changes.is_some()) {
+        // An image that is not up to date is not copied. Nor is what is small, as the engine's own tables are: it would
+        // keep the file of the last image, and its space.
+        let is_small = table.inner.tuples_end() <= SMALL_TABLE;
+        if table.inner.stored().is_some_and(|stored| stored.changes.is_some() || is_small) {
             self.load_apart(&table.inner).map_err(io::Error::other)?;
         }
         let version = table.inner.indexes_version();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pantile_base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use pantile_base::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use pantile_base::sync::{Mutex, thread};
 use pantile_store::{ImageName, Store};
 
@@ -15,6 +15,11 @@ const MANY: u64 = 2 << 30;
 const TIMES_AT_LEAST: u64 = 5;
 /// Reading so much takes no longer than a few milliseconds.
 const LEAST: u64 = 8 << 20;
+
+/// After an image that was not made, the next one waits until a part of what makes it worth while has been
+/// appended once more. The part doubles with each failure, a few times.
+const PART: u64 = 4;
+const MOST_DOUBLINGS: u32 = 6;
 
 /// Bytes of an image that is not made anew only because fewer rows are left.
 const SMALL: u64 = if cfg!(test) { 64 << 10 } else { 1 << 20 };
@@ -33,6 +38,8 @@ pub(crate) struct Images {
     /// whether it is time for one.
     begun: AtomicU64,
     seen: AtomicU64,
+    /// How many were begun since the last one that was made.
+    attempts: AtomicU32,
     /// Rows of the database when one was last begun; after opening, those of the image
     /// that lies there.
     rows: AtomicU64,
@@ -70,19 +77,31 @@ impl Images {
         let is_at_rest = self.seen.swap(now, Ordering::Relaxed) == now;
         // Beside a commit the count may have been somewhat less.
         let appended = now.saturating_sub(self.base.load(Ordering::Relaxed));
-        // Making one may fail, and is not tried again at once.
-        let since = now.saturating_sub(self.begun.load(Ordering::Relaxed));
+        // Making one may fail, now or always, and each attempt may write all of it.
+        let begun = self.begun.load(Ordering::Relaxed);
+        let since = now.saturating_sub(begun);
+        let attempts = self.attempts.load(Ordering::Relaxed);
+        let is_tried = |pause: u64| {
+            let doublings = attempts.saturating_sub(1).min(MOST_DOUBLINGS);
+            attempts > 0 && since < pause.saturating_mul(1 << doublings)
+        };
         let is_too_large = store.image_bytes() > SMALL && rows < self.rows.load(Ordering::Relaxed) / 2;
         if is_at_rest && is_too_large && since > 0 {
             return true;
         }
         if let Some(every) = every {
-            return appended >= every.max(1) && since > 0;
+            return appended >= every.max(1) && since > 0 && !is_tried(every);
         }
         let to_scan = self.before.load(Ordering::Relaxed) + appended;
+        if to_scan < LEAST || begun > 0 && since < LEAST {
+            return false;
+        }
         let is_first = is_at_rest && !store.has_image();
-        let is_tried = self.begun.load(Ordering::Relaxed) > 0 && since < LEAST;
-        to_scan >= LEAST && !is_tried && (is_first || appended >= worth_writing(bytes()))
+        if is_first && attempts == 0 {
+            return true;
+        }
+        let worth = worth_writing(bytes());
+        (is_first || appended >= worth) && !is_tried(worth / PART)
     }
 
     /// Begins an image, unless one is being made.
@@ -96,6 +115,7 @@ impl Images {
             return None;
         }
         self.begun.store(store.appended_ever(), Ordering::Relaxed);
+        self.attempts.fetch_add(1, Ordering::Relaxed);
         // If making it fails, that is not tried again until half of these have gone.
         self.rows.store(rows, Ordering::Relaxed);
         Some(making)
@@ -106,6 +126,7 @@ impl Images {
     pub fn made(&self, store: &Store, name: ImageName, base: u64) {
         self.before.store(0, Ordering::Relaxed);
         self.base.store(base, Ordering::Relaxed);
+        self.attempts.store(0, Ordering::Relaxed);
         store.name_image(Some(name));
         self.has_successor.store(true, Ordering::SeqCst);
     }

@@ -67,8 +67,8 @@ impl Target {
 
 impl Publisher {
     /// Writes a page beside the data file at this path, if there is one. `make` is
-    /// called if there is a place for it. Nothing depends on the page, so a failure
-    /// ends the publishing and nothing else.
+    /// called if there is a place for it. Nothing depends on the page: one that cannot
+    /// be written, as on a full disk, is tried again at the next turn.
     pub fn publish(&self, data_file: Option<&std::path::Path>, make: impl FnOnce() -> Page) {
         let mut state = self.0.lock();
         if let State::Unopened = *state {
@@ -77,8 +77,7 @@ impl Publisher {
         }
         let State::Open(target) = &*state else { return };
         if let Err(error) = target.write(make()) {
-            tracing::debug!(%error, "statistics are not published any more");
-            *state = State::Off;
+            tracing::debug!(%error, "the page of statistics was not written");
         }
     }
 

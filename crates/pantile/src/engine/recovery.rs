@@ -108,7 +108,7 @@ impl Scanned {
         let mut core = Core::new(options, store, clock, reclaimer);
         let unread = image.as_ref().and_then(|image| core.store.unread(image));
         core.unread = Unread::new(unread, core.registry.now());
-        core.image = image;
+        core.image = Mutex::new(image);
         core.found_until = summary.highest;
         core.earlier.lock().extend(earlier);
         core.counters.found_buried(tombstones.unwrap_or(0));
@@ -156,7 +156,7 @@ impl Rebuilt {
             core.store.medium().preallocate(core.options.preallocate).map_err(from_medium)?;
             // If an image has said all, nothing has been decided, and the record that
             // says closed stays in force until something is added.
-            if !(core.recovery.was_closed && core.image.is_some()) {
+            if !(core.recovery.was_closed && core.image.lock().is_some()) {
                 let recorded = core.state_records.record_now(&core.store, &core.registry);
                 recorded.map_err(|e| core.store_error(e))?;
             }

@@ -59,7 +59,8 @@ impl Transaction {
     /// # Errors
     /// As [`Transaction::scan`].
     pub fn is_empty(&self, table: &Table, range: Range<'_>) -> Result<bool> {
-        Ok(self.count(table, range.limit(1))? == 0)
+        let limit = range.limit.min(1);
+        Ok(self.count(table, range.limit(limit))? == 0)
     }
 
     fn count_tree(&self, table: &Table, index: Option<&IndexInner>, range: Range<'_>) -> Result<u64> {

@@ -57,8 +57,8 @@ impl Transaction {
         }
     }
 
-    /// Undoes every write since the savepoint, which stays valid. Rows that were read since still
-    /// count as read.
+    /// Undoes every write since the savepoint, which stays valid. Locks taken since are released.
+    /// Rows that were read since still count as read.
     ///
     /// # Errors
     /// [`Error::UnknownSavepoint`] if it is of another transaction, or was set

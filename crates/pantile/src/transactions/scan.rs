@@ -4,7 +4,7 @@ use std::ops::Bound;
 
 use crate::engine::index::IndexInner;
 use crate::engine::table::{Index, Table, TableInner};
-use crate::transactions::steps::{Steps, WHOLE_BATCH, tree_of, walk};
+use crate::transactions::steps::{Steps, WHOLE_BATCH, check_index, tree_of, walk};
 use crate::transactions::transaction::Transaction;
 use crate::types::error::Result;
 use crate::types::range::Range;
@@ -115,6 +115,7 @@ impl Transaction {
 
     fn estimate_tree(&self, table: &TableInner, index: Option<&IndexInner>, range: Range<'_>) -> Result<u64> {
         self.check_table(table)?;
+        check_index(table, index)?;
         let part = |rows: u64| rows.saturating_sub(range.skip as u64).min(range.limit as u64);
         let is_whole =
             matches!((range.lower, range.upper, range.behind), (Bound::Unbounded, Bound::Unbounded, None));

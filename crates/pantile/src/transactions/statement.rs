@@ -121,16 +121,16 @@ impl Transaction {
     /// Sets a function that can end waits for rows that others have locked.
     ///
     /// A wait ends with [`Conflict::Interrupted`](crate::Conflict::Interrupted) within 20 ms after
-    /// `stop` begins to return true. `stop` is called while the transaction waits, with the
-    /// [number](crate::TransactionOptions::number) of the transaction that it waits for, if that
-    /// has one.
+    /// `stop` begins to return true. `stop` is called before the transaction waits, and every 20 ms
+    /// while it does, with the [number](crate::TransactionOptions::number) of the transaction that
+    /// it waits for, if that has one.
     pub fn interrupt_when(&mut self, stop: impl Fn(Option<u64>) -> bool + Send + Sync + 'static) {
         self.stop = Some(Arc::new(stop));
     }
 
-    /// Waits in stretches, after each of which it asks `stop` once. Returns what
-    /// [`Registry::wait`](pantile_cc::Registry::wait) returns, and whether `stop` has said
-    /// that this is enough.
+    /// Waits in stretches, and asks `stop` before the first and after each: that may also see to it
+    /// that the holder ends. Returns what [`Registry::wait`](pantile_cc::Registry::wait) returns, and
+    /// whether `stop` has said that this is enough.
     #[cold]
     pub(super) fn wait_stoppable(
         &self,
@@ -140,6 +140,10 @@ impl Transaction {
         stop: &Stop,
         over: impl Fn() -> bool,
     ) -> (Option<bool>, bool) {
+        let number = self.number_of(holder);
+        if !over() && stop(number) {
+            return (Some(false), true);
+        }
         let began = Instant::now();
         loop {
             let left = limit.saturating_sub(began.elapsed());

@@ -201,7 +201,9 @@ impl Transaction {
     /// Locks the row with this primary key and lets `edit` read and change it.
     ///
     /// `edit` returns whether to keep its changes. The call returns whether there is such a row and
-    /// its changes were kept.
+    /// its changes were kept. If they were not, a lock that this call took is released: below
+    /// serializable, others may change the row at once. To keep it locked, use
+    /// [`Transaction::get_for_update`].
     ///
     /// # Errors
     /// What `edit` returns; [`Error::PrimaryKeyChanged`]; [`Error::DuplicateKey`] of a unique

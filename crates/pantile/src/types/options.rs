@@ -433,7 +433,8 @@ impl Options {
     }
 
     /// Limits the bytes that the medium may take, from 64 KiB to 1 TiB, which is
-    /// the default. Commits beyond the limit fail with [`Error::StorageFull`].
+    /// the default. Commits beyond the limit fail with [`Error::StorageFull`]. A database whose file
+    /// is already larger opens, and its file cannot grow.
     ///
     /// With less than about 16 MB above twice the live bytes, commits may also fail for a moment
     /// while blocks are free: these suit rows of another size, or wait for a state record.
@@ -446,11 +447,11 @@ impl Options {
     /// Limits the bytes of DRAM that the database takes, from 8 MB on.
     ///
     /// The limit applies to everything that [`Stats::dram_bytes`](crate::Stats::dram_bytes) counts,
-    /// such as indexes, anchors, tiles and buffers. Free nodes of indexes count unless the rows of
-    /// the statement can take them: an index takes those of its own size, which depends on the
-    /// length of its keys. The limit does not apply to the system's copies of the data file. The
-    /// default is three quarters of what the
-    /// process may have: the machine's memory, or the limit of its control group.
+    /// such as indexes, anchors, tiles and buffers. Free index nodes count as used, except those
+    /// that the rows being written can use: an index can use only nodes of its own size, which
+    /// depends on the length of its keys. The limit does not apply to the system's copies of the
+    /// data file. The default is three quarters of what the process may have: the machine's memory,
+    /// or the limit of its control group.
     ///
     /// At the limit, statements that would take more fail with [`Error::MemoryFull`]. New rows fail
     /// first, when a sixteenth is left. Then changes of rows fail, and locks of rows by a
@@ -515,7 +516,8 @@ impl Options {
     /// Limits how many bytes of garbage on the medium a transaction may hold back, and sets what
     /// the database does about one that exceeds the limit.
     /// [`RunningTransaction::held_bytes`](crate::stats::RunningTransaction::held_bytes) counts
-    /// these bytes.
+    /// these bytes. A limit of zero is exceeded by every transaction that holds back anything, and so is
+    /// one of [`Options::max_pinned_age`].
     #[must_use]
     pub fn max_pinned_bytes(mut self, limit: u64, then: OnPinned) -> Self {
         self.pinned.bytes = Some((limit, then));
@@ -646,9 +648,20 @@ pub(crate) enum TimesCommits {
 
 #[cfg(test)]
 mod tests {
-    use pantile_nvm::NvmConfig;
+    use std::path::Path;
+
+    use pantile_media::{DirectoryOptions, MediumError};
 
     use super::*;
+
+    #[derive(Debug)]
+    struct Elsewhere;
+
+    impl MediumFactory for Elsewhere {
+        fn open(&self, _: &Path, _: DirectoryOptions) -> std::result::Result<Arc<dyn Medium>, MediumError> {
+            unreachable!("it is not opened")
+        }
+    }
 
     #[test]
     fn only_commits_that_share_syncs_share_a_stream() {
@@ -658,10 +671,10 @@ mod tests {
             Options::new().durability(Durability::None),
             Options::new().medium(MediumKind::Dram),
             Options::new().medium(MediumKind::Dax),
-            Options::new().custom_medium(NvmConfig::OPTANE),
+            Options::new().custom_medium(Elsewhere),
         ] {
             assert_eq!(streams(options), Some(cores()));
         }
-        assert_eq!(streams(Options::new().custom_medium(NvmConfig::OPTANE).streams(3)), Some(3));
+        assert_eq!(streams(Options::new().custom_medium(Elsewhere).streams(3)), Some(3));
     }
 }

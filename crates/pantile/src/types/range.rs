@@ -34,7 +34,9 @@ impl<'r> Range<'r> {
         Self { lower, upper, behind: None, reverse: false, skip: 0, limit: usize::MAX }
     }
 
-    /// The rows whose keys begin with these values.
+    /// The rows whose keys begin with these values. These are whole values of the first columns: the
+    /// prefix `"Re"` does not find `"Rex"`. For that, begin at `"Re"` ([`Range::from`]) and end
+    /// before `"Rf"` ([`Range::to`]).
     pub fn prefix(values: &'r [Value<'r>]) -> Self {
         Self::all().from(Bound::Included(values)).to(Bound::Included(values))
     }

@@ -383,6 +383,17 @@ fn a_reader_keeps_no_index_that_it_does_not_read() {
     assert!(rows.eq(100..5_000));
 }
 
+#[test]
+fn a_dropped_index_has_no_estimate() {
+    let db = in_memory();
+    let table = filled(&db);
+    let index = table.index("ix").expect("an index");
+    db.drop_index(&table, "ix").expect("the index goes");
+    let txn = db.begin_read().expect("a transaction");
+    let error = txn.estimate_index(&index, Range::all()).expect_err("there is none");
+    assert!(matches!(error, Error::UnknownIndex { .. }), "{error:?}");
+}
+
 /// An index that a writer may still maintain goes when that one ends, although nothing is written then.
 #[test]
 fn an_index_goes_with_the_last_writer_that_maintains_it() {

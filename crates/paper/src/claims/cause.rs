@@ -3,13 +3,15 @@
 //! The same condition is judged once more, by runs that differ from those that refuted it in one
 //! point: the supposed cause is not there. If it is held then, that is the cause.
 
+use pantile::ExclusiveStage;
+
 use super::Claim;
 use super::help::TB;
 use crate::measurement::Measurement;
 use crate::numbers::Outcome;
 use crate::results::Results;
 use crate::size::Size;
-use crate::spec::RunSpec;
+use crate::spec::{NEVER, RunSpec};
 use crate::verdict::{Judgement, Part, Verdict};
 use crate::workload::Work;
 
@@ -168,8 +170,15 @@ const CAUSES: &[Cause] = &[
         explains: |about| about == "what is kept beside long updates",
         because: "Transactions keep their timestamps, as published. So a long update meets marks that later readers have left in \
                   cells of several tuples, and gets the exclusive stage, for which all others wait.",
-        change: "with writers that move to later timestamps, and the engine's own rules for the exclusive stage",
-        without: |run| RunSpec { writers_move: true, ..run.clone() },
+        change: "with writers that move to later timestamps",
+        without: |run| RunSpec { writers_move: true, tries: Some(NEVER), ..run.clone() },
+    },
+    Cause {
+        claim: "ZN-24/25/26",
+        explains: |about| about == "what is kept beside long updates",
+        because: "A long update gets the exclusive stage only by what it has accessed in vain. Until then it fails again and again.",
+        change: "with the stage after eight failures, too, as by the engine's own rules",
+        without: |run| RunSpec { tries: Some(ExclusiveStage::default().tries), ..run.clone() },
     },
 ];
 

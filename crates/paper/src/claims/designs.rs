@@ -112,17 +112,13 @@ pub fn judge_allocators(results: &Results, size: &Size) -> Finding {
     for (run, (updates, theta)) in runs.iter().zip(&size.zen_mixes) {
         let [zen, naive] = [ZEN, NAIVE].map(|design| on(run, design, FIRST_RATIO));
         let (Some(zen), Some(naive)) = (zen, naive) else { continue };
-        let Some(by) = results.quotient(&zen, &naive, &throughput) else { continue };
-        told.push(format!("{} with {updates} % updates and skew {theta}", times(by.median)));
-        rule.compare(
-            &format!("{updates} % updates, skew {theta}: {ZEN}"),
-            NAIVE,
-            Some(by),
-            |by| match updates {
-                0 => by.is_between(AS_FAST, 1.0 / AS_FAST),
-                _ => at_least(by, WITHOUT_PERSISTING),
-            },
-        );
+        let by = results.quotient(&zen, &naive, &throughput);
+        let tell = |by: &Spread| format!("{} with {updates} % updates and skew {theta}", times(by.median));
+        told.extend(by.as_ref().map(tell));
+        rule.compare(&format!("{updates} % updates, skew {theta}: {ZEN}"), NAIVE, by, |by| match updates {
+            0 => by.is_between(AS_FAST, 1.0 / AS_FAST),
+            _ => at_least(by, WITHOUT_PERSISTING),
+        });
     }
     let names = size.zen_mixes.iter().map(|(updates, theta)| format!("{updates} %, skew {theta}")).collect();
     let title = "YCSB with and without an allocator that persists";
@@ -149,7 +145,7 @@ pub fn judge_ycsb(results: &Results, size: &Size) -> Finding {
             let least = YCSB_LEAST.iter().find(|(of, at, _)| (of, at) == (updates, ratio));
             told.compare(results, &run, *ratio, |other, by| {
                 if let Some((.., least)) = least {
-                    rule.compare(&format!("{place}zen"), other, Some(by), |by| at_least(by, *least));
+                    rule.compare(&format!("{place}zen"), other, by, |by| at_least(by, *least));
                 }
             });
         }
@@ -180,7 +176,7 @@ pub fn judge_tpcc(results: &Results, size: &Size) -> Finding {
         let least = TPCC_LEAST.iter().find(|(at, _)| at == ratio);
         told.compare(results, &run, *ratio, |other, by| match least {
             Some((_, least)) => {
-                rule.compare(&format!("1:{ratio}: zen"), other, Some(by), |by| at_least(by, *least));
+                rule.compare(&format!("1:{ratio}: zen"), other, by, |by| at_least(by, *least));
             }
             None => rule.lack(format!("nothing is published for 1:{ratio}")),
         });
@@ -199,13 +195,20 @@ struct Told([Option<(f64, f64)>; OTHERS.len()]);
 
 impl Told {
     /// Tells `each` how many times as fast zen is as each of the others.
-    fn compare(&mut self, results: &Results, run: &RunSpec, ratio: u32, mut each: impl FnMut(&str, Spread)) {
+    fn compare(
+        &mut self,
+        results: &Results,
+        run: &RunSpec,
+        ratio: u32,
+        mut each: impl FnMut(&str, Option<Spread>),
+    ) {
         for (other, seen) in OTHERS.iter().zip(&mut self.0) {
             let (Some(zen), Some(run)) = (on(run, ZEN, ratio), on(run, other, ratio)) else { continue };
-            // What was not measured is said elsewhere.
-            let Some(by) = results.quotient(&zen, &run, &throughput) else { continue };
-            let (low, high) = seen.unwrap_or((by.median, by.median));
-            *seen = Some((low.min(by.median), high.max(by.median)));
+            let by = results.quotient(&zen, &run, &throughput);
+            if let Some(by) = &by {
+                let (low, high) = seen.unwrap_or((by.median, by.median));
+                *seen = Some((low.min(by.median), high.max(by.median)));
+            }
             each(other, by);
         }
     }
@@ -271,12 +274,10 @@ pub fn judge_protocols(results: &Results, size: &Size) -> Finding {
         if results.spread(&zen, &throughput).is_some_and(|speed| speed.median <= 0.0) {
             rule.lack(format!("{} commits nothing", name(run)));
         }
-        // Where mmdb commits nothing there is no figure, and that is no fault of zen.
-        if let Some(by) = results.quotient(&zen, &mmdb, &throughput) {
-            told.push(format!("{} {}", name(run), times(by.median)));
-            let what = format!("{} on zen", name(run));
-            rule.compare(&what, "on mmdb", Some(by), |by| at_least(by, PROTOCOLS_LEAST));
-        }
+        // Where mmdb commits nothing there is no figure, and so no verdict.
+        let by = results.quotient(&zen, &mmdb, &throughput);
+        told.extend(by.as_ref().map(|by| format!("{} {}", name(run), times(by.median))));
+        rule.compare(&format!("{} on zen", name(run)), "on mmdb", by, |by| at_least(by, PROTOCOLS_LEAST));
     }
     let left = pantile_protocols::all().len() - size.protocols.len();
     if left > 0 && !rule.is_refuted() {

@@ -165,6 +165,18 @@ pub fn collected(rule: &mut Rule, results: &Results, run: &RunSpec) {
     }
 }
 
+/// Requires that space grows less with TB-Collect than with another collector.
+pub fn grows_less(rule: &mut Rule, results: &Results, run: &RunSpec, other: &'static str, place: &str) {
+    let [ours, theirs] = [TB, other].map(|gc| run.with_gc(gc));
+    let grows = |run: &RunSpec| results.all(run).any(Measurement::has_grown);
+    let are_there = [&ours, &theirs].into_iter().all(|run| results.repetitions(&run.key()) > 0);
+    if are_there && !grows(&ours) && !grows(&theirs) {
+        rule.lack(format!("{place}neither {TB} nor {other} takes more space within runs of this length"));
+    }
+    let by = results.quotient(&ours, &theirs, &Measurement::grown);
+    rule.smaller(&format!("{place}the growth of {TB}"), &format!("that of {other}"), by);
+}
+
 /// The growth of space and its two parts: what each is called, and on an axis.
 pub fn growths(whole: &'static str) -> [(&'static str, &'static str, Metric<'static>); 3] {
     [

@@ -22,7 +22,7 @@ pub const CLAIMS: &[Claim] = &[Claim {
     rule: "One-sided. The same transactions are traced on a medium and replayed on a simulated SSD (docs/flash.md), without syncs of commits. If a \
            store that updates in place, behind a buffer pool of a tenth of the data, writes more than 18 times the bytes of tb-collect, the claim \
            holds. Fewer do not refute it: that store has no indexes, no old versions and writes no page twice. What is read behind a cache as large as \
-           the pool and the time are shown and not judged: indexes are in memory here, and the paper's reads are most of its time. The simulation gives the same figures each time.",
+           the pool and the time are shown and not judged: indexes are in memory here, and the paper's reads are most of its time. For a seed, the simulation gives the same figures each time.",
     experiment: Experiment { runs: |size| each(&LAYOUTS, [traced(size)]), judge },
 }];
 

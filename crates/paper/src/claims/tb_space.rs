@@ -1,7 +1,8 @@
 //! TB-Collect: space, steadiness and chains (figures 12 to 14).
 
 use super::help::{
-    GROUP, NONE, OTHERS, TB, bars, collected, each, growths, need, over_time, publish, settled, tpcc, ycsb,
+    GROUP, NONE, OTHERS, TB, bars, collected, each, grows_less, growths, need, over_time, publish, settled,
+    tpcc, ycsb,
 };
 use super::{Claim, Experiment, Finding};
 use crate::measurement::{Measurement, Second};
@@ -112,8 +113,8 @@ fn judge_growth(results: &Results, size: &Size) -> Finding {
     let mut ours = Vec::new();
     for other in OTHERS {
         let by = results.quotient(&run.with_gc(TB), &run.with_gc(other), &Measurement::grown);
-        ours.extend(by.as_ref().map(|by| format!("{} of {other}", percent(by.median))));
-        rule.smaller("the growth of tb-collect", &format!("that of {other}"), by);
+        ours.extend(by.map(|by| format!("{} of {other}", percent(by.median))));
+        grows_less(&mut rule, results, &run, other, "");
     }
     let parts = growths("Space taken while TPC-C runs at a fixed rate");
     let mut figures: Vec<_> = parts

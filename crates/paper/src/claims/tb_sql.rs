@@ -1,8 +1,8 @@
 //! TB-Collect: measurements through a SQL server (figures 15 and 16).
 
 use super::help::{
-    At, NONE, TB, begun, each, fastest, grouped, growths, keeps, kept_against, need, runs, series, settled,
-    share_of_none, tpcc,
+    At, NONE, TB, begun, each, fastest, grouped, grows_less, growths, keeps, kept_against, need, runs,
+    series, settled, share_of_none, tpcc,
 };
 use super::tb_space::keeps_up;
 use super::{Claim, Experiment, Finding};
@@ -153,8 +153,7 @@ fn judge_growth_on_memories(results: &Results, size: &Size) -> Finding {
         let left = results.quotient(&run.with_gc(TB), &run, grown);
         begun(&mut rule, left);
         for other in COMPARED {
-            let by = results.quotient(&run.with_gc(TB), &run.with_gc(other), grown);
-            rule.smaller(&format!("on {medium}, the growth of tb-collect"), &format!("that of {other}"), by);
+            grows_less(&mut rule, results, &run, other, &format!("on {medium}, "));
         }
     }
     let mut ours = Vec::new();

@@ -5,7 +5,7 @@ use crate::measurement::{Device, KindSummary, Measurement, Second};
 use crate::numbers::Outcome;
 use crate::results::Results;
 use crate::size::Size;
-use crate::spec::RunSpec;
+use crate::spec::{NEVER, RunSpec};
 use crate::verdict::{Judgement, Part, Verdict};
 use crate::workload::Work;
 use pantile_bench::ycsb::Beside;
@@ -406,7 +406,7 @@ fn long_transactions_may_cost_so_much_and_must_commit() {
 #[test]
 fn long_updates_and_their_threshold_scale_with_the_data() {
     let runs = claim("ZN-24").runs(&Size::full(2));
-    let [alone, scans, fewer_alone, updates] = &runs[..] else { panic!("{} runs", runs.len()) };
+    let [alone, scans, fewer_alone, updates, largest] = &runs[..] else { panic!("{} runs", runs.len()) };
     let tuples_and_beside = |run: &RunSpec| match run.work {
         Work::Zen { tuples, beside, .. } => (tuples, beside),
         other => panic!("{other:?}"),
@@ -419,8 +419,11 @@ fn long_updates_and_their_threshold_scale_with_the_data() {
     assert_eq!(updates.wasted, Some(8 * 15_625));
     assert!([alone, scans, fewer_alone].iter().all(|run| run.wasted.is_none()));
     let settings = updates.settings(1).expect("settings");
-    assert_eq!((settings.exclusive_wasted, settings.writers_move), (125_000, false));
+    assert_eq!((settings.stage.wasted, settings.stage.tries, settings.writers_move), (125_000, NEVER, false));
     assert!(updates.key().ends_with(" --writers-stay --exclusive-wasted 125000"), "{}", updates.key());
+    // The largest exceed what one may access, and the others do not.
+    assert_eq!(tuples_and_beside(largest), (2_000_000, Some(Beside::Updates(62_500))));
+    assert_eq!(largest.settings(1).expect("settings").stage.accessed, 29_687);
 }
 
 #[test]

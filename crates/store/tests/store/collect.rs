@@ -15,6 +15,7 @@ use pantile_store::{
     StoreOptions, Survivor, Urgency, Visited,
 };
 use pantile_testkit::cut::{Broken, CutKind, CutMedium, Image};
+use pantile_testkit::{Fault, FaultMedium, How, Operation};
 
 const CHUNK: u64 = 2 << 20;
 const A: TableId = TableId(20);
@@ -454,6 +455,48 @@ fn the_reserve_is_kept_for_the_urgent() {
         assert!(!takes(Urgency::Collect));
         assert_eq!(store.space().medium_bytes, chunks * CHUNK, "all of it is in use");
     }
+}
+
+/// A hole for which a full device has no space does not keep the reserve from those that it is for.
+#[test]
+fn the_reserve_is_found_beside_a_hole() {
+    // From the first attempt to fill a hole on, there is no space for anything.
+    let fault = Fault { operation: Operation::Restore, nth: 1, how: How::FullForLong };
+    let medium = FaultMedium::new(&Image::default(), Some(fault));
+    let (store, _) = open(&medium);
+    // Five chunks, so that whole chunks are the reserve; the blocks of the second go.
+    let mut at = 1000;
+    let second = CHUNK..2 * CHUNK;
+    let mut leaving = Vec::new();
+    loop {
+        at += 1;
+        let (block, addresses) = block_of(&store, A, at);
+        match addresses[0].offset() {
+            offset if offset > 5 * CHUNK => break,
+            offset if second.contains(&offset) => leaving.push((block, addresses)),
+            _ => {}
+        }
+    }
+    for (block, addresses) in leaving {
+        at += 10;
+        reclaim(&store, block, &addresses, at);
+    }
+    at += 10;
+    let mut chunk = store.retire_chunk(true, ts(at), || ts(at)).expect("it is empty");
+    record(&store, at + 1);
+    while !store.forget_chunk(&mut chunk).expect("forget") {
+        store.medium().fence().expect("fence");
+    }
+    store.return_chunk(chunk).expect("return");
+    let mut n = at;
+    let mut takes = |urgency| {
+        n += 1;
+        take_block(&store, urgency, n)
+    };
+    let by_writers = (0..).take_while(|_| takes(Urgency::Write)).count();
+    assert!(medium.has_struck(), "{by_writers} blocks, and there is space");
+    let by_deletes = (0..).take_while(|_| takes(Urgency::Delete) && !takes(Urgency::Write)).count();
+    assert!(by_deletes > 1, "deletes find the reserve");
 }
 
 #[test]

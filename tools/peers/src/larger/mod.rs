@@ -1,18 +1,22 @@
 //! Stores whose data is larger than memory. The measurement is that of `pantile
-//! bench memory`; here redb, fjall and RocksDB take part in it.
+//! bench memory`; here redb, LMDB, fjall, RocksDB and SQLite take part in it.
 
 mod on_fjall;
+mod on_lmdb;
 mod on_redb;
 #[cfg(feature = "rocksdb")]
 mod on_rocksdb;
+mod on_sqlite;
 
 use clap::Args;
 use pantile_bench::memory::{self, Engine, Failure, OnPantile, Settings};
 
 use on_fjall::OnFjall;
+use on_lmdb::OnLmdb;
 use on_redb::OnRedb;
 #[cfg(feature = "rocksdb")]
 use on_rocksdb::OnRocksdb;
+use on_sqlite::OnSqlite;
 
 /// What is measured, and of which stores.
 #[derive(Args)]
@@ -20,7 +24,12 @@ pub struct Arguments {
     #[command(flatten)]
     settings: Settings,
     /// The stores, separated by commas.
-    #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "pantile,redb,fjall,rocksdb")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_delimiter = ',',
+        default_value = "pantile,redb,lmdb,fjall,rocksdb,sqlite"
+    )]
     stores: Vec<String>,
 }
 
@@ -28,9 +37,11 @@ const ALL: &[&dyn Engine] = &[
     &OnPantile::PLAIN,
     &OnPantile::CACHED,
     &OnRedb,
+    &OnLmdb,
     &OnFjall,
     #[cfg(feature = "rocksdb")]
     &OnRocksdb,
+    &OnSqlite,
 ];
 
 /// What this process does if it is a worker of the measurement.
