@@ -17,9 +17,7 @@ namespace
   void warn(const char *warning, void *)
   {
     sql_print_warning("Pantile: %s", warning);
-    std::lock_guard<std::mutex> alone(lock);
-    has_news= true;
-    changed.notify_one();
+    watch::look();
   }
 
   /* Frees what ended transactions hold whose connections are between two statements. Returns whether some are left: in the

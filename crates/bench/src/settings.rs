@@ -162,10 +162,18 @@ pub struct Settings {
     pub dir: Option<PathBuf>,
 }
 
-/// The exclusive stage as published (Zen+ 4.1.1): by what a transaction has accessed, in one attempt or in vain, and by
-/// nothing else.
-pub fn published_stage() -> ExclusiveStage {
-    ExclusiveStage { tries: u32::MAX, spent: Duration::MAX, ..ExclusiveStage::default() }
+/// No number of failures gives a transaction the exclusive stage.
+pub const NEVER: u32 = u32::MAX;
+
+/// The exclusive stage after this many failures, too. If it is [`NEVER`], it is as published (Zen+ 4.1.1): by what a
+/// transaction has accessed, in one attempt or in vain, and by nothing else. So it is without other wishes where
+/// writers stay as in the papers.
+pub fn stage(writers_move: bool, tries: Option<u32>) -> ExclusiveStage {
+    let default = ExclusiveStage::default();
+    match tries.unwrap_or(if writers_move { default.tries } else { NEVER }) {
+        NEVER => ExclusiveStage { tries: NEVER, spent: Duration::MAX, ..default },
+        tries => ExclusiveStage { tries, ..default },
+    }
 }
 
 /// What a client on a core of its own writes in a second, roughly.
@@ -263,7 +271,7 @@ impl Settings {
             writers_move: self.writers_move,
             exclusive_wasted: self.stage.wasted,
             exclusive_accessed: Some(self.stage.accessed).filter(|&rows| rows != u64::MAX),
-            exclusive_tries: Some(self.stage.tries).filter(|&tries| tries != u32::MAX),
+            exclusive_tries: Some(self.stage.tries).filter(|&tries| tries != NEVER),
             row_cache_bytes: self.row_cache,
         };
         let mut all = serde_json::to_value(told).unwrap_or_default();

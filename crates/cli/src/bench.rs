@@ -14,7 +14,7 @@ use pantile_bench::machine;
 use pantile_bench::partition::ByPartition;
 use pantile_bench::record::{Record, Records};
 use pantile_bench::runner::Pace;
-use pantile_bench::settings::{OWN_PROTOCOL, Settings, Variant, isolation_name, published_stage};
+use pantile_bench::settings::{OWN_PROTOCOL, Settings, Variant, isolation_name, stage};
 use pantile_bench::tpcc::{Scale, Tpcc};
 use pantile_bench::workload::Workload;
 use pantile_bench::ycsb::{Mix, STANDARD_THETA, Ycsb};
@@ -125,7 +125,7 @@ fn settings(common: &Common, threads: usize) -> Result<Settings, Failure> {
         },
         isolation,
         writers_move: !common.writers_stay,
-        stage: stage(common),
+        stage: stage_of(common),
         row_cache,
         durability: common.durability.into(),
         seed: common.seed,
@@ -133,11 +133,9 @@ fn settings(common: &Common, threads: usize) -> Result<Settings, Failure> {
     })
 }
 
-/// When a transaction is run alone. Without other wishes, transactions that stay as in the papers are run alone as there.
-fn stage(common: &Common) -> ExclusiveStage {
-    let default = ExclusiveStage::default();
-    let tries = common.exclusive_tries.unwrap_or(if common.writers_stay { u32::MAX } else { default.tries });
-    let stage = if tries == u32::MAX { published_stage() } else { ExclusiveStage { tries, ..default } };
+/// When a transaction is run alone.
+fn stage_of(common: &Common) -> ExclusiveStage {
+    let stage = stage(!common.writers_stay, common.exclusive_tries);
     let accessed = common.exclusive_accessed.unwrap_or(stage.accessed);
     ExclusiveStage { wasted: common.exclusive_wasted, accessed, ..stage }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 use pantile::lab::Protocol;
 use pantile::{Collector, Durability, GcOptions, Isolation, Pacing};
+use pantile_bench::settings::NEVER;
 use pantile_bench::settings::OWN_PROTOCOL;
 use pantile_bench::ycsb::Beside;
 use pantile_bench::ycsb::keys::THETA;
@@ -101,7 +102,7 @@ pub fn beside(text: &str) -> Result<Beside, String> {
 
 pub fn tries(text: &str) -> Result<u32, String> {
     match text {
-        "never" => Ok(u32::MAX),
+        "never" => Ok(NEVER),
         _ => match text.parse::<u32>() {
             Ok(tries) if tries > 0 => Ok(tries),
             _ => Err("it is a number of failures, from 1 on, or never".into()),

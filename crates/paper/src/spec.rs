@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pantile::{Durability, ExclusiveStage, GcOptions, Isolation};
 use pantile_bench::runner::Pace;
-use pantile_bench::settings::{Medium, Settings, Variant, published_stage};
+use pantile_bench::settings::{Medium, NEVER, Settings, Variant, stage};
 use pantile_flash::{Experiment, SEED};
 
 use crate::workload::Work;
@@ -97,9 +97,6 @@ const WRITERS_STAY: &str = " --writers-stay";
 
 /// Openings of what a kill has left.
 pub const OPENINGS: usize = 3;
-
-/// No number of failures gives a transaction the exclusive stage.
-pub const NEVER: u32 = u32::MAX;
 
 impl RunSpec {
     /// A run on emulated Optane at full speed, with `(warmup, seconds)`.
@@ -339,9 +336,7 @@ impl RunSpec {
 impl RunSpec {
     /// When a transaction has the database to itself.
     fn stage(&self) -> ExclusiveStage {
-        let default = ExclusiveStage::default();
-        let tries = self.tries.unwrap_or(if self.writers_move { default.tries } else { NEVER });
-        let stage = if tries == NEVER { published_stage() } else { ExclusiveStage { tries, ..default } };
+        let stage = stage(self.writers_move, self.tries);
         let (wasted, accessed) =
             (self.wasted.unwrap_or(stage.wasted), self.accessed.unwrap_or(stage.accessed));
         ExclusiveStage { wasted, accessed, ..stage }

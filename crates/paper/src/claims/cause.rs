@@ -4,6 +4,7 @@
 //! point: the supposed cause is not there. If it is held then, that is the cause.
 
 use pantile::ExclusiveStage;
+use pantile_bench::settings::NEVER;
 
 use super::Claim;
 use super::help::TB;
@@ -11,7 +12,7 @@ use crate::measurement::Measurement;
 use crate::numbers::Outcome;
 use crate::results::Results;
 use crate::size::Size;
-use crate::spec::{NEVER, RunSpec};
+use crate::spec::RunSpec;
 use crate::verdict::{Judgement, Part, Verdict};
 use crate::workload::Work;
 

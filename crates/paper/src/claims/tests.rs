@@ -5,9 +5,10 @@ use crate::measurement::{Device, KindSummary, Measurement, Second};
 use crate::numbers::Outcome;
 use crate::results::Results;
 use crate::size::Size;
-use crate::spec::{NEVER, RunSpec};
+use crate::spec::RunSpec;
 use crate::verdict::{Judgement, Part, Verdict};
 use crate::workload::Work;
+use pantile_bench::settings::NEVER;
 use pantile_bench::ycsb::Beside;
 
 /// Rows of the published results.
