@@ -1,10 +1,11 @@
 //! One command's runs: each loads, warms up, measures, checks, reopens, checks again.
 
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use pantile::{Database, Stats};
+use pantile::{Database, MediumExt, Stats};
 
 use crate::baseline::{median, overwrite_and_sync};
 use crate::error::{Error, Result};
@@ -125,6 +126,10 @@ impl<W: Workload> Experiment<'_, W> {
         let emulation = self.measure_emulation();
         let Prepared { db, data, load, found } = self.prepare()?;
         let loaded = db.stats();
+        let medium = pantile::lab::medium_of(&db);
+        let taken = medium.preallocate(medium.len() + self.preallocated());
+        taken.map_err(|error| Error::io("take memory ahead", io::Error::other(error)))?;
+        drop(medium);
         let (measured, samples) = self.measure(run, &db, &data)?;
         let resident_bytes = machine::resident_bytes();
         syncs.extend(self.measure_syncs()?);
@@ -145,6 +150,11 @@ impl<W: Workload> Experiment<'_, W> {
             return Ok((record, Ok(())));
         }
         Ok((record, verified))
+    }
+
+    /// Bytes that the medium takes before the clients begin.
+    fn preallocated(&self) -> u64 {
+        self.settings.preallocated(self.variant, self.workload.most_bytes_per_second())
     }
 
     /// Runs the clients, beside transactions that stay open if that is wanted.
@@ -332,7 +342,7 @@ impl<W: Workload> Experiment<'_, W> {
             commit: machine::commit(),
             debug_build: cfg!(debug_assertions),
             machine: machine::describe(),
-            config: self.settings.config(self.variant, self.workload.config()),
+            config: self.settings.config(self.preallocated(), self.workload.config()),
             transactions,
             txn_per_s: ratio(transactions as f64, seconds).unwrap_or(0.0),
             queries_per_s: measured

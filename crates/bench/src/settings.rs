@@ -176,14 +176,11 @@ pub fn stage(writers_move: bool, tries: Option<u32>) -> ExclusiveStage {
     }
 }
 
-/// What a client on a core of its own writes in a second, roughly.
-const BYTES_PER_SECOND: f64 = 150e6;
-
 /// What a transaction writes at most, roughly: five times what TPC-C's do on average.
 const BYTES_PER_TRANSACTION: f64 = 16e3;
 
 /// Most memory that is taken ahead.
-const MOST_PREALLOCATED: u64 = 4 << 30;
+const MOST_PREALLOCATED: u64 = 6 << 30;
 
 /// [`Settings`] as a record tells them.
 #[derive(Serialize)]
@@ -229,17 +226,16 @@ impl Settings {
             .gc(self.gc)
             .writers_move(self.writers_move)
             .durability(self.durability)
-            .preallocate(self.preallocated(variant))
     }
 
-    /// Memory that a variant's medium takes before anything is timed, so that
-    /// the system's clearing of fresh pages is not counted as the engine's
-    /// time: about what the run will write, in bytes. Nothing in files.
-    fn preallocated(&self, variant: Variant) -> u64 {
+    /// Bytes that a variant's medium takes beyond the loaded data before anything is timed, so that the system's
+    /// clearing of fresh pages is not counted as the engine's time: about what the run will write, if a client on a
+    /// core of its own writes `most_per_second` at most. Nothing in files.
+    pub(crate) fn preallocated(&self, variant: Variant, most_per_second: f64) -> u64 {
         if matches!(variant.medium, Medium::File | Medium::Dax { .. }) {
             return 0;
         }
-        let most = self.threads.min(machine::cores()) as f64 * BYTES_PER_SECOND;
+        let most = self.threads.min(machine::cores()) as f64 * most_per_second;
         let bytes_per_second = match self.pace.rate {
             0.0 => most,
             rate => most.min(rate * BYTES_PER_TRANSACTION),
@@ -248,8 +244,8 @@ impl Settings {
         (wanted as u64).min(MOST_PREALLOCATED).min(machine::available_memory() / 4)
     }
 
-    /// For records: these settings and those of the workload.
-    pub fn config(&self, variant: Variant, workload: serde_json::Value) -> serde_json::Value {
+    /// For records: these settings, those of the workload, and what the medium took ahead.
+    pub(crate) fn config(&self, preallocated_bytes: u64, workload: serde_json::Value) -> serde_json::Value {
         let told = Told {
             warmup_seconds: self.pace.warmup.as_secs_f64(),
             measured_seconds: self.pace.measure.as_secs_f64(),
@@ -257,7 +253,7 @@ impl Settings {
             seed: self.seed,
             runs: self.runs,
             dir: self.dir.as_ref(),
-            preallocated_bytes: self.preallocated(variant),
+            preallocated_bytes,
             long_readers: self.long_readers,
             long_seconds: self.long_seconds,
             gc_theta: self.gc.theta,
@@ -327,7 +323,7 @@ mod tests {
                 seed: 1,
                 dir: None,
             };
-            settings.preallocated(variant)
+            settings.preallocated(variant, 150e6)
         };
         assert_eq!(taken(2, 100.0), 3_200_000);
         assert!(taken(600, 1000.0) <= MOST_PREALLOCATED);

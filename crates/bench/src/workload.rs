@@ -51,6 +51,11 @@ pub trait Workload: Sync {
         None
     }
 
+    /// What a client on a core of its own writes in a second, roughly, in bytes: rather too much than too little.
+    fn most_bytes_per_second(&self) -> f64 {
+        150e6
+    }
+
     /// Looks for the data of this workload in the database.
     ///
     /// # Errors

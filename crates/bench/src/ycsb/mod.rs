@@ -65,6 +65,11 @@ impl Workload for Ycsb {
         &KINDS
     }
 
+    fn most_bytes_per_second(&self) -> f64 {
+        // What an operation takes apart from its tuple limits short tuples, the memory long ones.
+        (120e6 + 300e3 * f64::from(self.tuple_bytes)).min(600e6)
+    }
+
     fn find(&self, db: &Database) -> Result<Found<Data>> {
         let Some((tuples, tuple_bytes)) = read_loaded(db)? else {
             return remove_unfinished(db, &[LOADED, TABLE]);
