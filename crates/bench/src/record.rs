@@ -329,15 +329,20 @@ fn as_map<S: Serializer>(kinds: &[(&'static str, LatencySummary)], to: S) -> Res
     map.end()
 }
 
-/// Records as JSON has them: one alone, or an array of several.
+/// Records as JSON has them: the one of a single run, or an array of those of several, however many there are.
 #[derive(Clone, Copy, Debug)]
-pub struct Records<'a>(pub &'a [Record]);
+pub struct Records<'a> {
+    /// The records.
+    pub records: &'a [Record],
+    /// Whether several runs were asked for.
+    pub of_several: bool,
+}
 
 impl Serialize for Records<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        match self.0 {
-            [one] => one.serialize(to),
-            several => several.serialize(to),
+        match self.records {
+            [one] if !self.of_several => one.serialize(to),
+            records => records.serialize(to),
         }
     }
 }

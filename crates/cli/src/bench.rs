@@ -157,7 +157,8 @@ fn run<W: Workload>(workload: &W, common: &Common, threads: usize, stop: &Atomic
     let mut records: Vec<Record> = Vec::new();
     let done = run_all(workload, &settings, &context, |record| records.push(record));
     if !records.is_empty() {
-        output.write(&table::render(&records), &Records(&records))?;
+        let of_several = settings.runs * settings.variants.len() > 1;
+        output.write(&table::render(&records), &Records { records: &records, of_several })?;
     }
     done?;
     let mut checks = records.iter().filter_map(|record| Some((record, record.consistency.as_ref()?)));

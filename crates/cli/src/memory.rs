@@ -44,7 +44,16 @@ pub fn run(args: &MemoryArgs) -> Result<(), Failure> {
         }
     };
     let report = memory::compare(&args.settings, ENGINES, &note)?;
-    output.write(&report.table(), &json!({ "settings": args.settings, "report": report }))
+    output.write(&report.table(), &json!({ "settings": args.settings, "report": report }))?;
+    match report.skipped.first() {
+        None => Ok(()),
+        Some(first) => Err(Failure::failed(format!(
+            "{} of the measurements could not be made; the first was to be of {}: {}",
+            report.skipped.len(),
+            first.engine,
+            first.why
+        ))),
+    }
 }
 
 /// Runs the process whose memory is limited.

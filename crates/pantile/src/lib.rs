@@ -364,6 +364,6 @@ pub mod media {
 pub mod lab {
     pub use pantile_cc::{ClockSource, Protocol, Reads, SimulatedTime};
 
-    pub use crate::api::database::medium_of;
+    pub use crate::api::database::{medium_of, take_ahead};
     pub use crate::api::measuring::index_entries;
 }

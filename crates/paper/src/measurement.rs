@@ -205,8 +205,9 @@ impl Measurement {
         self.others_share.is_some_and(|share| share > MOST_FOR_OTHERS)
     }
 
-    /// How much the space in use, on the medium and in DRAM together, grew from
-    /// the end of the first second to the end of the last, in bytes.
+    /// How much the space in use, on the medium and in DRAM together, grew between
+    /// the ends of the first and of the last second, in bytes, by the line that fits
+    /// the seconds best: collectors free space by and by, or much of it at a time.
     pub fn growth(&self) -> Option<f64> {
         Some(self.medium_growth()? + self.dram_growth()?)
     }
@@ -233,8 +234,13 @@ impl Measurement {
     }
 
     fn growth_of(&self, bytes: impl Fn(&Second) -> u64) -> Option<f64> {
-        let (first, last) = (self.seconds.first()?, self.seconds.last()?);
-        (self.seconds.len() > 1).then(|| bytes(last) as f64 - bytes(first) as f64)
+        let count = self.seconds.len() as f64;
+        let middle = (count - 1.0) / 2.0;
+        let from_middle = || (0..self.seconds.len()).map(|n| n as f64 - middle);
+        let squares: f64 = from_middle().map(|x| x * x).sum();
+        let products: f64 =
+            from_middle().zip(&self.seconds).map(|(x, second)| x * bytes(second) as f64).sum();
+        (squares > 0.0).then(|| products / squares * (count - 1.0))
     }
 
     /// The throughput of each whole second.
@@ -344,6 +350,18 @@ mod tests {
         assert_eq!(falling.decay(), Some(0.5));
         assert!(falling.unsteadiness().unwrap() > 0.2);
         assert_eq!(run(&[5, 5, 5, 5]).unsteadiness(), Some(0.0));
+    }
+
+    #[test]
+    fn growth_is_that_of_a_line_and_not_of_two_seconds() {
+        let second = |medium_bytes| Second { seconds: 1.0, medium_bytes, ..Second::default() };
+        let taken = |bytes: &[u64]| {
+            let seconds = bytes.iter().copied().map(second).collect();
+            Measurement { seconds, ..Measurement::default() }.medium_growth()
+        };
+        assert_eq!(taken(&[0, 500, 1000, 1500, 0]), Some(400.0), "much has just been freed");
+        assert_eq!(taken(&[7, 7, 7]), Some(0.0));
+        assert_eq!(taken(&[3000, 2000, 1000, 0]), Some(-3000.0));
     }
 
     #[test]

@@ -28,15 +28,17 @@ pub struct Size {
     pub large: (u64, u64),
     /// Seconds of warm-up and of measurement beside these.
     pub beside: (f64, f64),
-    /// Seconds of warm-up and of measurement.
+    /// Seconds of warm-up and of measurement. Where collectors are compared, the warm-up is that of
+    /// updates alone, and fewer updates take longer.
     pub pace: (f64, f64),
     /// The same for TPC-C.
     pub tpcc_pace: (f64, f64),
     /// The same, where throughput is observed over time.
     pub long: (f64, f64),
-    /// The same, where space or chains are observed, and beside analytical
-    /// queries, some of which take seconds.
+    /// The same beside analytical queries, some of which take seconds.
     pub middle: (f64, f64),
+    /// The same, where space or chains are observed.
+    pub space: (f64, f64),
     /// The fixed rate of TPC-C in transactions per second, which every
     /// collector can reach.
     pub tpcc_rate: f64,
@@ -111,6 +113,7 @@ impl Size {
             tpcc_pace: (0.2, 0.45),
             long: (0.3, 3.0),
             middle: (0.3, 1.7),
+            space: (0.3, 1.7),
             tpcc_rate: 4000.0,
             ycsb_rate: 10_000.0,
             sql_rate: 200.0,
@@ -151,10 +154,13 @@ impl Size {
             large: (2_000_000, 1_000_000),
             beside: (1.0, 20.0),
             pace: (0.5, 2.0),
-            // With less warm-up no block is reclaimed while TPC-C is measured.
-            tpcc_pace: (2.0, 2.0),
+            // With less warm-up TPC-C is measured before the first blocks are due.
+            tpcc_pace: (3.0, 2.0),
             long: (1.0, 19.0),
             middle: (1.0, 14.0),
+            // At these rates a row is updated 2.3 times, and the first blocks are due, within five
+            // seconds. What a collector lets wait until then is not growth.
+            space: (8.0, 14.0),
             // Below what the slowest reaches, and so much that blocks are reclaimed within the run.
             tpcc_rate: 16_000.0,
             // So much, and of so little data, that a row of stock is updated five times on average: with fewer updates
@@ -190,9 +196,10 @@ impl Size {
             tpcc_pace: (shorten(self.tpcc_pace.0, by), shorten(self.tpcc_pace.1, by)),
             long: (shorten(self.long.0, by), shorten(self.long.1, by)),
             middle: (shorten(self.middle.0, by), shorten(self.middle.1, by)),
+            space: (shorten(self.space.0, by), shorten(self.space.1, by)),
             beside: (shorten(self.beside.0, by), shorten(self.beside.1, by)),
             sql: (shorten(self.sql.0, by), shorten(self.sql.1, by)),
-            settles: self.settles && self.middle.1 * by >= SETTLED,
+            settles: self.settles && self.space.1 * by >= SETTLED,
             ..self.clone()
         })
     }

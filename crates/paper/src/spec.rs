@@ -37,6 +37,8 @@ pub struct RunSpec {
     /// The interval of the collector, unless it is left as tuned: the period of
     /// its thread in milliseconds, or the commits of its epochs in tens.
     pub period: Option<f64>,
+    /// Milliseconds of the collector's epochs, unless they are as tuned.
+    pub epoch: Option<f64>,
     /// The share of a block's versions that must be superseded before it is emptied, unless it is
     /// the published one.
     pub threshold: Option<f64>,
@@ -115,6 +117,7 @@ impl RunSpec {
             long_readers: 0,
             long_seconds: None,
             period: None,
+            epoch: None,
             threshold: None,
             space_target: None,
             writers_move: false,
@@ -252,6 +255,9 @@ impl RunSpec {
         if let Some(period) = self.period {
             line += &format!(" --gc-interval-ms {period} --gc-epoch-commits {}", epoch_commits(period));
         }
+        if let Some(millis) = self.epoch {
+            line += &format!(" --gc-epoch-ms {millis}");
+        }
         if let Some(threshold) = self.threshold {
             line += &format!(" --gc-theta {threshold}");
         }
@@ -308,6 +314,9 @@ impl RunSpec {
         if let Some(period) = self.period {
             gc_options.interval = Duration::from_secs_f64(period / 1e3);
             gc_options.epoch_commits = Some(epoch_commits(period));
+        }
+        if let Some(millis) = self.epoch {
+            gc_options.epoch = Duration::from_secs_f64(millis / 1e3);
         }
         gc_options.theta = self.threshold.unwrap_or(gc_options.theta);
         Ok(Settings {
@@ -397,6 +406,7 @@ mod tests {
             RunSpec { long_readers: 1, ..run.clone() },
             RunSpec { long_readers: 1, long_seconds: Some(2.0), ..run.clone() },
             RunSpec { period: Some(1.0), ..run.clone() },
+            RunSpec { epoch: Some(5000.0), ..run.clone() },
             RunSpec { threshold: Some(0.6), ..run.clone() },
             RunSpec { space_target: Some(1.1), ..run.clone() },
             RunSpec { writers_move: true, ..run.clone() },

@@ -9,7 +9,7 @@ use std::time::Instant;
 use pantile::{Database, Options, Table, TableDef, Type, Value};
 use pantile_bench::settings::Medium as MediumName;
 use pantile_bench::{Error, Result};
-use pantile_media::{DramMedium, MapOptions, Medium};
+use pantile_media::{DramMedium, MapOptions, Medium, MediumExt};
 use pantile_nvm::NvmMedium;
 use pantile_testkit::Random;
 
@@ -194,6 +194,9 @@ impl Left {
 
     fn open_store(&self) -> Result<Opened> {
         let beyond = Beyond { memory: memory(self.name)?, ratio: self.ratio };
+        // Persistent memory needs no clearing before it is written to.
+        let ready = beyond.memory.preallocate(self.rows * ROW_BYTES);
+        ready.map_err(|error| store_error(error.into()))?;
         let began = Instant::now();
         let store = RedoStore::open(Arc::clone(&self.medium), Some(beyond)).map_err(store_error)?;
         let read = |key| store.get(key).ok_or_else(|| missing(key));

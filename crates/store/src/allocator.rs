@@ -50,6 +50,8 @@ pub(crate) struct Allocator {
     opened_since: u64,
     /// Bytes that writers leave to transactions that were promised them.
     pub promised: u64,
+    /// The medium does not become shorter than this.
+    pub least_len: u64,
 }
 
 /// Looks, one in each of the collector's epochs, after which an end that has not

@@ -8,7 +8,7 @@ use pantile_base::control::{Control, is_removed};
 use pantile_base::limits::{CHUNK_BYTES, GROWTH_BYTES, HEAD_BYTES};
 use pantile_base::sync::atomic::Ordering;
 use pantile_base::{TableId, Timestamp};
-use pantile_media::{MediumError, SyncPoint};
+use pantile_media::{MediumError, MediumExt, SyncPoint};
 
 use crate::allocator::Allocator;
 use crate::append::Reservation;
@@ -558,6 +558,7 @@ impl Store {
         let end = end.max(start_of(next.max(1) - 1) + CHUNK_HEADER_BYTES as u64);
         let Reserve { bytes, chunks, .. } = self.wanted_reserve(allocator);
         let reserved = if chunks > 0 { (u64::from(next) + chunks) * CHUNK_BYTES } else { end + bytes };
+        let reserved = reserved.max(allocator.least_len);
         if reserved < self.medium.len() {
             before()?;
         }
@@ -569,6 +570,20 @@ impl Store {
         allocator.shorten(next.max(left).min(allocator.next_chunk));
         allocator.end = if tail { end } else { allocator.end }.min(self.medium.len());
         shrunk
+    }
+
+    /// Makes the medium take this many bytes more, and keep them as long as the store is open. What is
+    /// timed then has no part in the system's work for them.
+    ///
+    /// # Errors
+    /// Those of [`Medium::grow`](pantile_media::Medium::grow).
+    pub fn take_ahead(&self, bytes: u64) -> Result<(), MediumError> {
+        let len = {
+            let mut allocator = self.allocator.lock();
+            allocator.least_len = self.medium.len() + bytes;
+            allocator.least_len
+        };
+        self.medium.shared().preallocate(len)
     }
 
     /// Average size of a block in use, in bytes.

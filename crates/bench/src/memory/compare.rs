@@ -62,6 +62,9 @@ pub struct Settings {
     pub dir: Option<PathBuf>,
 }
 
+/// Seconds of a measurement that a machine can count.
+const SECONDS: std::ops::RangeInclusive<f64> = 0.0..=1e6;
+
 impl Settings {
     /// What is measured.
     pub fn loads(&self) -> Vec<Load> {
@@ -75,11 +78,13 @@ impl Settings {
         let is_sound = self.times.iter().all(|times| *times > 0.0)
             && self.theta.iter().all(|theta| THETA.contains(theta))
             && (16..=VALUE_BYTES).contains(&self.value_bytes)
-            && !self.ops.contains(&0);
+            && !self.ops.contains(&0)
+            && [self.warmup, self.seconds].iter().all(|seconds| SECONDS.contains(seconds));
         match is_sound {
             true => Ok(()),
             false => Err(Error::Setting(
-                "sizes and rows are above 0, skews from 0 to 1, values from 16 to 1024 bytes".into(),
+                "sizes and rows are above 0, skews from 0 to 1, values from 16 to 1024 bytes, seconds from 0 to a million"
+                    .into(),
             )),
         }
     }

@@ -159,6 +159,10 @@ impl<W: Workload<Client: Assign>> Workload for ByPartition<W> {
         self.0.orders()
     }
 
+    fn most_bytes_per_second(&self) -> f64 {
+        self.0.most_bytes_per_second()
+    }
+
     fn find(&self, db: &Database) -> Result<Found<Self::Data>> {
         self.0.find(db)
     }

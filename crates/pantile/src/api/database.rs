@@ -14,6 +14,7 @@ use crate::api::all_prepared::AllPrepared;
 use crate::api::{opening, reading};
 use crate::engine::alarm::Due;
 use crate::engine::core::Core;
+use crate::engine::failure::from_medium;
 use crate::engine::reader_processes::ReaderProcesses;
 use crate::engine::seats::Seats;
 use crate::engine::syncer::LastCommits;
@@ -402,7 +403,8 @@ impl Database {
         }
     }
 
-    /// Closes the database. Later calls on any handle fail with [`Error::Closed`].
+    /// Closes the database. Later calls on any handle fail with [`Error::Closed`]. Its directory can be
+    /// opened again once every handle is dropped, clones of other threads included.
     ///
     /// The call first waits for a sync of the worker that is under way. Then it waits for running
     /// transactions to end, at most ten seconds. Meanwhile these can go on and commit, and no new
@@ -434,6 +436,15 @@ impl Database {
 /// ```
 pub fn medium_of(db: &Database) -> Arc<dyn Medium> {
     Arc::clone(db.core.store.medium())
+}
+
+/// Makes the medium of an open database take this many bytes more, and keep them until the database is closed,
+/// so that the system's work for them is over before something is timed.
+///
+/// # Errors
+/// [`Error::StorageFull`] and others of the medium.
+pub fn take_ahead(db: &Database, bytes: u64) -> Result<()> {
+    db.core.store.take_ahead(bytes).map_err(from_medium)
 }
 
 impl Options {

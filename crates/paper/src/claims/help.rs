@@ -35,7 +35,20 @@ pub fn tpcc(size: &Size, gc: &'static str) -> RunSpec {
 /// skew.
 pub fn ycsb(size: &Size, gc: &'static str) -> RunSpec {
     let work = Work::Ycsb { tuples: size.tuples, ops: 20, updates: 50, theta: 0.0 };
-    RunSpec::new(work, gc, size.cores, size.pace)
+    RunSpec::new(work, gc, size.cores, pace(size, 20, 50))
+}
+
+/// Seconds of warm-up and of measurement of such transactions: the warm-up lasts as long as the
+/// same number of updates takes, so that blocks are due when it ends. A transaction takes about as
+/// long as one more operation. Runs in which nothing settles anyway have the same warm-up.
+pub fn pace(size: &Size, ops: u32, updates: u32) -> (f64, f64) {
+    let (warmup, seconds) = size.pace;
+    if !size.settles {
+        return (warmup, seconds);
+    }
+    let [ops, updates] = [ops, updates].map(|n| f64::from(n.max(1)));
+    let warmup = warmup * 100.0 / updates * (ops + 1.0) / ops;
+    ((warmup * 100.0).round() / 100.0, seconds)
 }
 
 /// Each of the runs with each of the collectors.

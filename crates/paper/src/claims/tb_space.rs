@@ -55,7 +55,7 @@ pub const CLAIMS: &[Claim] = &[
 
 /// TPC-C at a fixed rate.
 pub fn steady(size: &Size) -> RunSpec {
-    let (warmup, seconds) = size.middle;
+    let (warmup, seconds) = size.space;
     RunSpec { warmup, seconds, ..tpcc(size, NONE) }.at_rate(size.tpcc_rate)
 }
 
@@ -67,7 +67,7 @@ fn long(size: &Size) -> RunSpec {
 
 /// YCSB at a fixed rate.
 fn chains(size: &Size) -> RunSpec {
-    let (warmup, seconds) = size.middle;
+    let (warmup, seconds) = size.space;
     RunSpec { warmup, seconds, ..ycsb(size, NONE) }.at_rate(size.ycsb_rate)
 }
 

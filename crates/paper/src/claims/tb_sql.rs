@@ -75,7 +75,7 @@ fn sql(size: &Size) -> RunSpec {
 fn steady(size: &Size) -> RunSpec {
     let (warehouses, scale) = size.sql_space;
     let work = Work::Tpcc { warehouses };
-    RunSpec::new(work, NONE, size.cores, size.middle).at_rate(size.sql_rate).through_server(scale)
+    RunSpec::new(work, NONE, size.cores, size.space).at_rate(size.sql_rate).through_server(scale)
 }
 
 /// What TB-16 compares. Shorter runs say nothing about space, and take time.

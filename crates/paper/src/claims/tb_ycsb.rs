@@ -1,8 +1,8 @@
 //! TB-Collect: YCSB by threads, shares of writes, skew and size (figures 8 to 11).
 
 use super::help::{
-    At, GROUP, NONE, OTHERS, TB, clients, collected, each, fastest, keeps, kept_against, lines, need, runs,
-    series, share_of_none, told, ycsb,
+    At, GROUP, NONE, OTHERS, TB, clients, collected, each, fastest, keeps, kept_against, lines, need, pace,
+    runs, series, share_of_none, told, ycsb,
 };
 use super::{Claim, Experiment, Finding};
 use crate::figure::{Figure, Series};
@@ -94,10 +94,10 @@ fn every_collector(places: &[At]) -> Vec<RunSpec> {
 
 /// The YCSB of most experiments, with a change.
 fn with(size: &Size, change: impl FnOnce(&mut u32, &mut u32, &mut f64)) -> RunSpec {
-    let run = ycsb(size, NONE);
     let (mut ops, mut updates, mut theta) = (20, 50, 0.0);
     change(&mut ops, &mut updates, &mut theta);
-    RunSpec { work: Work::Ycsb { tuples: size.tuples, ops, updates, theta }, ..run }
+    let work = Work::Ycsb { tuples: size.tuples, ops, updates, theta };
+    RunSpec::new(work, NONE, size.cores, pace(size, ops, updates))
 }
 
 /// Shares of NoGC's throughput, and the throughput itself.
@@ -184,10 +184,11 @@ fn judge_shares(results: &Results, size: &Size) -> Finding {
     let places = by_share(size);
     need(&mut rule, results, every_collector(&places));
     let peak = with(size, |_, updates, _| *updates = PEAK);
-    collected(&mut rule, results, &peak);
+    let ends = [places.first(), places.last()].into_iter().flatten();
+    ends.clone().map(|(_, run)| run).chain([&peak]).for_each(|run| collected(&mut rule, results, run));
     fastest(&mut rule, results, &peak, TB, &OTHERS, "at 60 % writes ");
     let at_peak = results.together(&compared(&peak), &throughput, &advantage);
-    for (share, run) in [places.first(), places.last()].into_iter().flatten() {
+    for (share, run) in ends {
         let both = [compared(&peak), compared(run)].concat();
         let by = results.together(&both, &throughput, &|speeds| {
             let (at_peak, there) = speeds.split_at(speeds.len() / 2);

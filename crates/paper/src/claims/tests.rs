@@ -647,7 +647,7 @@ fn growth_through_a_server_is_judged_on_two_memories() {
     assert!(verdict("TB-16", slow).reason.contains("zen reached only 100 of 200 txn/s"));
     assert!(claim("TB-16").runs(&Size::quick(2)).is_empty());
     let full = Size::full(2);
-    let small = " --warehouses 1 --threads 2 --gc tb-collect --medium nvm:optane-40 --warmup 1 --seconds 14 --rate 400 --scale 5";
+    let small = " --warehouses 1 --threads 2 --gc tb-collect --medium nvm:optane-40 --warmup 8 --seconds 14 --rate 400 --scale 5";
     assert!(claim("TB-16").runs(&full).iter().any(|run| run.key().ends_with(small)));
     let of_cause = claim("TB-16").runs_of_causes(&full);
     assert!(of_cause.iter().any(|run| run.key().ends_with("--rate 400 --gc-theta 0.5 --scale 5")));
