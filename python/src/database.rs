@@ -230,7 +230,7 @@ impl Database {
         };
         let report = self.with(py, |db| db.backup_to(directory, &options))?;
         if !report.is_current {
-            let what = c"a transaction was writing when the backup began, so what others have committed beside it is not in the backup; make another when it has ended";
+            let what = c"the backup is complete, but a transaction was writing when it began, so what others have committed beside it is not in the backup; make another when it has ended";
             PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), what, 1)?;
         }
         Ok(report.rows)

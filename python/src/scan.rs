@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use pantile::{Conflict, Cursor, OwnedValue, Range, Result, Value};
 use pyo3::prelude::*;
-use pyo3::types::PyCapsule;
+use pyo3::types::{PyCapsule, PyList, PyTuple};
 
 use crate::arrow::{self, Failure, Reader, Stream};
 use crate::definition::{Table, to_tuple};
@@ -38,6 +38,20 @@ impl<'py> Given<'py> {
             ))),
             bound => Ok(bound),
         }
+    }
+
+    /// The same where one without values is refused, too: it would delete all rows.
+    pub fn with_values(self, name: &str) -> PyResult<Self> {
+        let is_empty = |bound: &Bound<'py, PyAny>| {
+            bound.cast::<PyTuple>().is_ok_and(|values| values.is_empty())
+                || bound.cast::<PyList>().is_ok_and(|values| values.is_empty())
+        };
+        if self.0.as_ref().is_some_and(is_empty) {
+            return Err(Misuse::new_err(format!(
+                "{name} has no values, which is no bound; nothing was changed; leave {name} out for all rows"
+            )));
+        }
+        Ok(self)
     }
 }
 
@@ -233,11 +247,14 @@ impl State {
             }
             let batch = if txn.is_read_only() { self.batch } else { 1 };
             while self.fetched.len() < batch && !self.is_over && self.failed.is_none() {
-                let row = cursor.next(txn).and_then(|row| {
+                let row = cursor.next(txn).map(|row| {
                     row.map(|row| columns.iter().map(|column| row.get(*column)).collect::<Result<_>>())
-                        .transpose()
                 });
-                match row {
+                if let Ok(Some(Err(pantile::Error::Conflict { conflict: Conflict::Interrupted, .. }))) = &row {
+                    // The next call begins with it again.
+                    cursor.step_back();
+                }
+                match row.and_then(Option::transpose) {
                     Ok(Some(row)) => self.fetched.push_back(row),
                     Ok(None) => self.is_over = true,
                     Err(error) if self.fetched.is_empty() => return Err(error),

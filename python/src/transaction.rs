@@ -265,7 +265,9 @@ impl Transaction {
         start: Given<'_>,
         stop: Given<'_>,
     ) -> PyResult<u64> {
-        let bounds = Bounds::new(prefix, start.bound("start")?, stop.bound("stop")?)?;
+        let prefix = prefix.with_values("prefix")?;
+        let [start, stop] = [start.with_values("start")?.bound("start")?, stop.with_values("stop")?.bound("stop")?];
+        let bounds = Bounds::new(prefix, start, stop)?;
         self.with(py, |txn| txn.delete_range(&table.table, bounds.range(&bounds.borrowed())))
     }
 

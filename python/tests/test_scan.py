@@ -122,6 +122,10 @@ def test_none_is_no_bound(db):
             for call in calls:
                 with pytest.raises(pantile.Misuse, match=rf"leave {bound} out for all rows, or give \(None,\) for NULL"):
                     call(table, **{bound: None})
+        for bound in "prefix", "start", "stop":
+            for empty in (), []:
+                with pytest.raises(pantile.Misuse, match=f"{bound} has no values"):
+                    txn.delete_range(table, **{bound: empty})
         assert txn.count(table, start=None, stop=3) == 3 and txn.count(table, start=7, stop=None) == 3
         assert txn.count(table) == 10 and txn.count(table, index="by_v", prefix=(None,)) == 5
         assert [row["id"] for row in txn.scan(table, index="by_v", prefix=(None,))] == [0, 2, 4, 6, 8]

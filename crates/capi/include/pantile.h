@@ -824,8 +824,8 @@ int pantile_table_column(const struct pantile_table *table,
 int pantile_table_column_number(const struct pantile_table *table, const char *name, size_t *out);
 
 // Creates an index of `len` columns, beside transactions that go on. `stop`, which may be NULL, is asked now and then;
-// when it returns true the call fails with `PANTILE_CANCELLED`, and there is no index. `out` may be NULL; the handle is
-// freed by `pantile_index_free`.
+// when it returns true the call fails with `PANTILE_CANCELLED`, and there is no index. It must not change the table,
+// which waits for it. `out` may be NULL; the handle is freed by `pantile_index_free`.
 int pantile_create_index(struct pantile_db *db,
                          const struct pantile_table *table,
                          const char *name,
@@ -1203,6 +1203,7 @@ int pantile_set_lock_wait(struct pantile_txn *txn,
 // Before the transaction waits for rows that others have locked, and every 20 milliseconds while it waits, it calls `stop`,
 // in the thread that waits, with the number of the transaction for which it waits (`UINT64_MAX` if that has none). The call
 // that waits returns `PANTILE_INTERRUPTED` when `stop` returns true. `context` must be valid as long as the transaction.
+// `stop` must not call anything with this transaction, which is in the middle of a call.
 int pantile_interrupt_when(struct pantile_txn *txn,
                            pantile_stop_wait stop,
                            void *context);

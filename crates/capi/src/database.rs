@@ -121,7 +121,7 @@ fn open(
     let path = text(path, "the path")?;
     let options = match options.is_null() {
         true => Options::new(),
-        false => lent(options, "options")?.options.clone(),
+        false => lent(options, "options")?.for_opening(),
     };
     out.give(pantile_db { db: open(options, path)? });
     Ok(PANTILE_OK)
@@ -305,8 +305,8 @@ pub extern "C" fn pantile_table_column_number(
 }
 
 /// Creates an index of `len` columns, beside transactions that go on. `stop`, which may be NULL, is asked now and then;
-/// when it returns true the call fails with `PANTILE_CANCELLED`, and there is no index. `out` may be NULL; the handle is
-/// freed by `pantile_index_free`.
+/// when it returns true the call fails with `PANTILE_CANCELLED`, and there is no index. It must not change the table,
+/// which waits for it. `out` may be NULL; the handle is freed by `pantile_index_free`.
 #[unsafe(no_mangle)]
 pub extern "C" fn pantile_create_index(
     db: *mut pantile_db,

@@ -39,11 +39,26 @@ pub(crate) fn on_pinned(then: c_int) -> Result<OnPinned, Failure> {
 
 /// How a database opens. What is not set has its default.
 pub struct pantile_options {
-    pub(crate) options: Options,
+    options: Options,
     gc: GcOptions,
+    max_pinned_age: Option<(Duration, OnPinned)>,
+    max_pinned_bytes: Option<(u64, OnPinned)>,
 }
 
 impl pantile_options {
+    /// What a database is opened with.
+    pub(crate) fn for_opening(&self) -> Options {
+        let options = self.options.clone();
+        let options = match self.max_pinned_age {
+            Some((limit, then)) => options.max_pinned_age(limit, then),
+            None => options,
+        };
+        match self.max_pinned_bytes {
+            Some((limit, then)) => options.max_pinned_bytes(limit, then),
+            None => options,
+        }
+    }
+
     /// Sets the collector. For programs that bring one in Rust.
     pub fn set_collector(&mut self, collector: Collector) {
         self.options = self.options.clone().collector(collector);
@@ -78,7 +93,12 @@ fn set(options: *mut pantile_options, with: impl FnOnce(Options) -> Options) -> 
 /// New options, all with their defaults. Freed by `pantile_options_free`.
 #[unsafe(no_mangle)]
 pub extern "C" fn pantile_options_new() -> *mut pantile_options {
-    Box::into_raw(Box::new(pantile_options { options: Options::new(), gc: GcOptions::default() }))
+    Box::into_raw(Box::new(pantile_options {
+        options: Options::new(),
+        gc: GcOptions::default(),
+        max_pinned_age: None,
+        max_pinned_bytes: None,
+    }))
 }
 
 /// Frees options. Databases that were opened with them go on.
@@ -166,10 +186,7 @@ pub extern "C" fn pantile_options_max_pinned_age(
 ) -> c_int {
     change(options, |options| {
         let then = on_pinned(then)?;
-        if milliseconds > 0 {
-            let limit = Duration::from_millis(milliseconds);
-            options.options = options.options.clone().max_pinned_age(limit, then);
-        }
+        options.max_pinned_age = (milliseconds > 0).then(|| (Duration::from_millis(milliseconds), then));
         Ok(())
     })
 }
@@ -183,9 +200,7 @@ pub extern "C" fn pantile_options_max_pinned_bytes(
 ) -> c_int {
     change(options, |options| {
         let then = on_pinned(then)?;
-        if bytes > 0 {
-            options.options = options.options.clone().max_pinned_bytes(bytes, then);
-        }
+        options.max_pinned_bytes = (bytes > 0).then_some((bytes, then));
         Ok(())
     })
 }

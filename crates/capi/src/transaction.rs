@@ -424,6 +424,7 @@ pub type pantile_stop_wait = Option<unsafe extern "C" fn(context: *mut c_void, n
 /// Before the transaction waits for rows that others have locked, and every 20 milliseconds while it waits, it calls `stop`,
 /// in the thread that waits, with the number of the transaction for which it waits (`UINT64_MAX` if that has none). The call
 /// that waits returns `PANTILE_INTERRUPTED` when `stop` returns true. `context` must be valid as long as the transaction.
+/// `stop` must not call anything with this transaction, which is in the middle of a call.
 #[unsafe(no_mangle)]
 pub extern "C" fn pantile_interrupt_when(
     txn: *mut pantile_txn,

@@ -91,7 +91,10 @@ impl From<pantile_transfer::LoadError> for Failure {
 
 impl From<pantile::Error> for Failure {
     fn from(error: pantile::Error) -> Self {
-        Failure::failed(error)
+        match error {
+            pantile::Error::InvalidOption(_) => Failure::misuse(error),
+            other => Failure::failed(other),
+        }
     }
 }
 

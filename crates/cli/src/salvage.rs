@@ -11,6 +11,7 @@ use pantile::{Database, Durability, Options};
 use crate::check::ReadArgs;
 use crate::exit::Failure;
 use crate::leftover;
+use crate::load::DATA_FILE;
 use crate::output::{Output, cannot_write};
 use crate::progress;
 
@@ -53,6 +54,7 @@ pub fn run(args: &SalvageArgs) -> Result<(), Failure> {
     leftover::note(&made);
     // The copy is made again if the machine stops meanwhile.
     let new = Options::new().durability(Durability::None).open(&made)?;
+    allow_like(&made, &args.dir);
     let copied =
         copy(found, new, args.reading.quiet).and_then(|report| put(&made, &args.into).map(|()| report));
     if copied.is_err() {
@@ -81,6 +83,26 @@ fn unfinished(into: &Path) -> Result<PathBuf, Failure> {
         Err(_) => Ok(made),
     }
 }
+
+/// Lets nobody read the copy who may not read the database; its owner may write to it. If it cannot have the same group,
+/// its group has the rights of all others. Best effort: a file system may have no such thing.
+#[cfg(unix)]
+fn allow_like(made: &Path, dir: &Path) {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+    for (name, own) in [(DATA_FILE, 0o600), ("", 0o700)] {
+        let (from, copy) = (dir.join(name), made.join(name));
+        let Ok(found) = from.metadata() else { continue };
+        let _ = chown(&copy, None, Some(found.gid()));
+        let mut mode = found.mode() & 0o777 | own;
+        if copy.metadata().is_ok_and(|copy| copy.gid() != found.gid()) {
+            mode &= !0o070 | (mode & 0o007) << 3;
+        }
+        let _ = fs::set_permissions(&copy, fs::Permissions::from_mode(mode));
+    }
+}
+
+#[cfg(not(unix))]
+fn allow_like(_: &Path, _: &Path) {}
 
 /// Gives the copy its name, for good.
 fn put(made: &Path, into: &Path) -> Result<(), Failure> {

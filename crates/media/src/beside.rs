@@ -64,6 +64,24 @@ pub trait BesideFile: Send + Sync + Debug {
 /// Bytes that are handed to the system at once.
 const BUFFER: usize = 256 << 10;
 
+/// Files beside a medium that is only read.
+#[derive(Debug)]
+pub(crate) struct Kept(pub Vec<Arc<dyn BesideFile>>);
+
+impl Beside for Kept {
+    fn write(&self, _: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+        Err(ErrorKind::ReadOnlyFilesystem.into())
+    }
+
+    fn adopt(&self) -> io::Result<()> {
+        Err(ErrorKind::ReadOnlyFilesystem.into())
+    }
+
+    fn open(&self) -> [Option<Arc<dyn BesideFile>>; 2] {
+        [0, 1].map(|n| self.0.get(n).cloned())
+    }
+}
+
 /// A file in the directory of the data file.
 #[derive(Debug)]
 pub(crate) struct InDirectory {

@@ -3,7 +3,7 @@
 //! The file is opened for reading and mapped privately: what is written stays
 //! in this process, so that recovery can be tried on it and seen to work.
 
-use crate::beside::{BesideFile, open_files};
+use crate::beside::{BesideFile, Kept, open_files};
 use crate::contents::Contents;
 use crate::data_file::{DATA_FILE, DataFile};
 use crate::journal;
@@ -242,6 +242,25 @@ impl ViewMedium {
     /// The index images beside the file: none, one, or one with its successor.
     pub fn images(&self) -> &[Arc<dyn BesideFile>] {
         &self.images
+    }
+
+    /// The same file once more, apart from what has been written to this view, and with the index images beside
+    /// it, as opening finds them. This view must stay, for it has the lock.
+    ///
+    /// # Errors
+    /// As [`ViewMedium::open`], without [`MediumError::Locked`].
+    pub fn with_images(&self) -> Result<Arc<Self>, MediumError> {
+        let path = self.data.path();
+        let data = self.data.file().try_clone().map_err(|error| missing("open", path, error))?;
+        let mut view = Self::over(path.parent().unwrap_or(Path::new("")), data, None)?;
+        view.contents.facts.beside = Some(Arc::new(Kept(self.images.clone())));
+        view.fill_holes()?;
+        view.unreadable.clone_from(&self.unreadable);
+        view.unreadable.iter().try_for_each(|at| view.contents.map.replace(*at, PAGE_BYTES))?;
+        if self.journal_problem.is_none() {
+            view.add_journal(path)?;
+        }
+        Ok(Arc::new(view))
     }
 
     /// Makes holes read as zeros where a load would put memory into them. Nothing

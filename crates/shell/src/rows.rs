@@ -187,6 +187,7 @@ pub fn dump(session: &Session<'_>, words: &[Word], out: &mut dyn Write) -> Resul
     let dumped = dump.and_then(|dump| dump.progress(&go_on).write_rows(table, format, &to));
     let dumped = dumped.and_then(|dumped| {
         to.sync_all().and_then(|()| name(&part, file)).map_err(cannot_write)?;
+        sync_name(file).map_err(cannot_write)?;
         Ok(dumped)
     });
     // It was given no name, only an output.
@@ -208,6 +209,32 @@ fn name(part: &str, file: &str) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
         Err(_) => fs::rename(part, file),
     }
+}
+
+/// Makes the name of a file durable. One may be allowed to make files in a directory, and not to open it, and some file
+/// systems cannot sync a directory.
+#[cfg(unix)]
+fn sync_name(file: &str) -> io::Result<()> {
+    let above = Path::new(file).parent().filter(|above| !above.as_os_str().is_empty());
+    match File::open(above.unwrap_or(Path::new("."))).and_then(|above| above.sync_all()) {
+        Err(error) if !is_refused(error.kind()) => {
+            // It would stand in the way of another try.
+            let _ = fs::remove_file(file);
+            Err(error)
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(unix)]
+fn is_refused(kind: io::ErrorKind) -> bool {
+    matches!(kind, io::ErrorKind::PermissionDenied | io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported)
+}
+
+/// The system does that by itself.
+#[cfg(not(unix))]
+fn sync_name(_: &str) -> io::Result<()> {
+    Ok(())
 }
 
 /// `load T FILE`.

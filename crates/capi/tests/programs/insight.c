@@ -204,7 +204,8 @@ static void full(const char *path) {
     pantile_options *options = pantile_options_new();
     OK(pantile_options_max_bytes(options, 16 << 20));
     OK(pantile_options_max_pinned_age(options, 3600000, PANTILE_WARN));
-    /* 0 sets no limit. */
+    /* 0 sets no limit, and removes one. */
+    OK(pantile_options_max_pinned_bytes(options, 1, PANTILE_END));
     OK(pantile_options_max_pinned_bytes(options, 0, PANTILE_END));
     FAILS(PANTILE_MISUSE, pantile_options_max_pinned_age(options, 1, 9));
     pantile_db *db;

@@ -114,6 +114,7 @@ fn what_is_refused() {
     assert!(!place.path().join("backup").exists());
     assert!(pantile(&["backup", &shop, "--to", &backup]).status.success());
     refused(&["backup", &shop, "--to", &backup], 1, "backup is not empty");
+    refused(&["backup", &shop, "--to", &backup, "--since", &backup], 2, "cannot be since itself");
     refused(&["restore", &backup, "--to", &shop], 1, "shop is not empty");
     let data = place.path().join("backup/pantile.data");
     let mut bytes = std::fs::read(&data).unwrap();

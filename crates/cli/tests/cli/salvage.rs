@@ -112,6 +112,28 @@ fn nothing_is_lost_of_a_database_that_is_whole() {
     assert_eq!(text(&table.stdout).lines().count(), 10);
 }
 
+/// Modes are those of Unix.
+#[cfg(unix)]
+#[test]
+fn nobody_may_read_the_copy_who_may_not_read_the_database() {
+    use std::os::unix::fs::PermissionsExt;
+    let (dir, path) = letters();
+    let [file, place] = [format!("{path}/pantile.data"), path.clone()];
+    for (number, mode) in [0o600, 0o640, 0o644, 0o444].into_iter().enumerate() {
+        fs::set_permissions(&file, fs::Permissions::from_mode(mode)).expect("the mode");
+        fs::set_permissions(&place, fs::Permissions::from_mode(mode | 0o100)).expect("the mode");
+        let copy = dir.path().join(format!("copy-{number}"));
+        let output = pantile(&["salvage", &path, "--into", copy.to_str().expect("UTF-8"), "--quiet"]);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let mode_of = |of: &std::path::Path| of.metadata().expect("it").permissions().mode() & 0o777;
+        // Its owner may write to it.
+        let wanted = (mode | 0o700, mode | 0o600);
+        assert_eq!((mode_of(&copy), mode_of(&copy.join("pantile.data"))), wanted, "copy {number}");
+        Database::open(&copy).and_then(Database::close).expect("the copy is a database");
+    }
+    fs::set_permissions(&place, fs::Permissions::from_mode(0o755)).expect("so that it can be removed");
+}
+
 #[test]
 fn every_loss_is_a_line() {
     let dir = tempfile::tempdir().expect("a directory");

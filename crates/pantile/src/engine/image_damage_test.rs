@@ -1,6 +1,7 @@
 //! Damage to what an opening from an image does not read.
 
 use super::*;
+use crate::engine::table::Table;
 
 /// A closed database with an image in which one row is damaged.
 fn with_a_damaged_row() -> Place {
@@ -11,6 +12,11 @@ fn with_a_damaged_row() -> Place {
 
 /// The same, whole.
 fn with_a_row() -> Place {
+    with_a_row_and(|_| ())
+}
+
+/// The same, closed after something is done to the table.
+fn with_a_row_and(then: impl FnOnce(&Table)) -> Place {
     let place = Place::new();
     let db = options().open(place.path()).expect("a new database");
     let table = db.create_table(definition("a")).expect("a table");
@@ -19,6 +25,7 @@ fn with_a_row() -> Place {
     let hay = |id: u64| [id.into(), Value::Int(1), Value::Null, Value::Bytes(b"x")];
     let ids = (0..100).filter(|id| *id != 50);
     db.run(|txn| ids.clone().try_for_each(|id| txn.insert(&table, &hay(id)))).expect("free keys");
+    then(&table);
     drop(table);
     db.close().expect("it closes");
     place
@@ -34,6 +41,25 @@ fn flip_the_needle(place: &Place) {
 
 fn is_damage<T>(result: crate::Result<T>) -> bool {
     matches!(result, Err(crate::Error::Damaged { .. }))
+}
+
+/// Opening believes an image whose checksums fit, so a check compares it with the rows.
+#[test]
+fn an_image_that_is_wrong_is_found_by_a_check() {
+    let exchanged = |tree: &Tree| {
+        let tuples = [50, 51].map(|key| tree.get(&[key], None).expect("an entry"));
+        assert!(tree.remove(&[50], tuples[0], || 0) && tree.remove(&[51], tuples[1], || 0));
+        tree.insert(&[50], tuples[1], 0);
+        tree.insert(&[51], tuples[0], 0);
+    };
+    let wrong: [fn(&Tree); 2] = [|_| (), exchanged];
+    for (n, make_wrong) in wrong.into_iter().enumerate() {
+        let mut place = with_a_row_and(|table| make_wrong(table.inner.tree()));
+        assert!(options().open(place.copy()).expect("it opens").recovery().from_image);
+        let report = crate::tools::check(place.path(), &crate::tools::CheckOptions::new()).expect("a check");
+        assert_eq!(report.is_sound(), n == 0, "{n}: {report:?}");
+        assert!(report.findings.iter().all(|found| found.what.contains("by the index image")), "{report:?}");
+    }
 }
 
 /// What opening does not read any more shows later, and at the next opening.

@@ -38,7 +38,9 @@ fn now_millis() -> u64 {
 
 impl Target {
     fn create(data_file: &std::path::Path) -> io::Result<Self> {
-        let path = data_file.with_file_name(STATS_FILE);
+        // Without links, and whatever the current directory will be when it is removed.
+        let above = data_file.parent().filter(|above| !above.as_os_str().is_empty());
+        let path = above.unwrap_or(std::path::Path::new(".")).canonicalize()?.join(STATS_FILE);
         let file = File::options().write(true).create(true).truncate(false).open(&path)?;
         let process = std::process::id();
         let process_started = started(process).unwrap_or(0);
@@ -72,8 +74,11 @@ impl Publisher {
     pub fn publish(&self, data_file: Option<&std::path::Path>, make: impl FnOnce() -> Page) {
         let mut state = self.0.lock();
         if let State::Unopened = *state {
-            let target = data_file.and_then(|path| Target::create(path).ok());
-            *state = target.map_or(State::Off, State::Open);
+            match data_file.map(Target::create) {
+                Some(Ok(target)) => *state = State::Open(target),
+                Some(Err(error)) => tracing::debug!(%error, "the page of statistics was not made"),
+                None => *state = State::Off,
+            }
         }
         let State::Open(target) = &*state else { return };
         if let Err(error) = target.write(make()) {

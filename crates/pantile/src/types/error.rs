@@ -665,7 +665,15 @@ impl fmt::Display for Error {
             ),
             Error::AlreadyOpen { path, process } => {
                 let user = User(*process);
-                write!(f, "the database in {} is open already {user}; close it there first", path.display())
+                let handles = match *process == Some(std::process::id()) {
+                    true => ", and drop every handle of it",
+                    false => "",
+                };
+                write!(
+                    f,
+                    "the database in {} is open already {user}; close it there first{handles}",
+                    path.display()
+                )
             }
             Error::ReadersRefused { path, process } => {
                 let user = User(*process);

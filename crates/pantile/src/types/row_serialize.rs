@@ -171,6 +171,13 @@ impl Cell {
         })
     }
 
+    fn uint(self, value: u64) -> Outcome<OwnedValue> {
+        Ok(match (self.0, i64::try_from(value)) {
+            (Type::Timestamp, Ok(value)) => OwnedValue::Timestamp(value),
+            _ => OwnedValue::UInt(value),
+        })
+    }
+
     fn text(self, value: &str) -> Outcome<OwnedValue> {
         Ok(match self.0 {
             Type::Decimal { .. } => OwnedValue::Decimal(value.parse().map_err(ser::Error::custom)?),
@@ -241,12 +248,24 @@ impl Serializer for Cell {
 
     numbers! {
         serialize_bool(bool) => Bool;
-        serialize_u8(u8) => UInt;
-        serialize_u16(u16) => UInt;
-        serialize_u32(u32) => UInt;
-        serialize_u64(u64) => UInt;
         serialize_f32(f32) => Float;
         serialize_f64(f64) => Float;
+    }
+
+    fn serialize_u8(self, value: u8) -> Outcome<OwnedValue> {
+        self.uint(value.into())
+    }
+
+    fn serialize_u16(self, value: u16) -> Outcome<OwnedValue> {
+        self.uint(value.into())
+    }
+
+    fn serialize_u32(self, value: u32) -> Outcome<OwnedValue> {
+        self.uint(value.into())
+    }
+
+    fn serialize_u64(self, value: u64) -> Outcome<OwnedValue> {
+        self.uint(value)
     }
 
     fn serialize_i8(self, value: i8) -> Outcome<OwnedValue> {

@@ -111,6 +111,26 @@ fn what_is_serialized_is_deserialized() {
 }
 
 #[test]
+fn a_timestamp_is_any_integer_of_microseconds() {
+    let db = Options::new().medium(MediumKind::Dram).open("unused").expect("open");
+    let def = TableDef::new("t").column("id", Type::U64).column("at", Type::Timestamp).primary_key(["id"]);
+    let table = db.create_table(def).expect("create");
+    // JSON has unsigned integers wherever a number is not negative.
+    for row in [
+        BTreeMap::from([("id", 1), ("at", 1_700_000_000_000_000_u64)]),
+        BTreeMap::from([("id", 2), ("at", 0)]),
+    ] {
+        let values = table.serialize(&row).expect("a row");
+        db.run(|txn| txn.insert(&table, &OwnedValue::as_values(&values))).expect("insert");
+        let txn = db.begin_read().expect("begin");
+        let found = txn.get(&table, &[row["id"].into()]).expect("get").expect("a row");
+        assert_eq!(found.deserialize::<BTreeMap<String, u64>>().expect("a map")["at"], row["at"]);
+    }
+    let beyond = table.serialize(&BTreeMap::from([("id", 3), ("at", u64::MAX)])).expect("a row");
+    db.run(|txn| txn.insert(&table, &OwnedValue::as_values(&beyond))).expect_err("beyond the range");
+}
+
+#[test]
 fn maps_are_rows_and_some_columns_are_enough() {
     #[derive(Deserialize, PartialEq, Debug)]
     struct Part<'r> {

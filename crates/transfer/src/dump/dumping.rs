@@ -63,12 +63,11 @@ impl<'d> Dump<'d> {
     /// [`Error::Database`].
     pub fn new(db: &'d Database) -> Result<Self, Error> {
         let names = db.tables().into_iter().filter(|name| !db.is_for_prepared(name));
-        let dump = Self::of_tables(db, &names.collect::<Vec<_>>())?;
-        Ok(Self { prepared: db.written_prepared()?, ..dump })
+        Self::of_tables(db, &names.collect::<Vec<_>>())
     }
 
     /// The names of the prepared transactions that wait to be committed or rolled back, and are
-    /// not in a dump of all tables. Of a dump of some tables, none are named.
+    /// not in the dump, whichever tables they have changed.
     pub fn prepared(&self) -> &[Vec<u8>] {
         &self.prepared
     }
@@ -94,7 +93,7 @@ impl<'d> Dump<'d> {
             let tables = tables.into_iter().map(|table| (table.definition(), table));
             let tables = tables.map(|(def, table)| (table, def)).collect();
             let progress = &|_: &Progress<'_>| ControlFlow::Continue(());
-            return Ok(Self { txn, tables, prepared: Vec::new(), progress, left_out: None });
+            return Ok(Self { txn, tables, prepared: db.written_prepared()?, progress, left_out: None });
         }
     }
 

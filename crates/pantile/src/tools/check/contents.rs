@@ -15,10 +15,11 @@ use crate::tools::options::{CheckOptions, CheckStep};
 
 type TablesById = HashMap<TableId, Arc<TableInner>, FixedState>;
 
-pub(super) fn check(core: &Core, found: &Survey, options: &CheckOptions, findings: &Findings) {
+/// What is wrong is said to be so `by` what the state was recovered from.
+pub(super) fn check(core: &Core, found: &Survey, options: &CheckOptions, (findings, by): (&Findings, &str)) {
     let tables: TablesById = core.tables.all().into_iter().map(|table| (table.id, table)).collect();
-    space(core, &tables, found, findings);
-    let look = |slot: FilledSlot<'_>| check_slot(core, &tables, slot, findings);
+    space(core, &tables, found, (findings, by));
+    let look = |slot: FilledSlot<'_>| check_slot(core, &tables, slot, (findings, by));
     let progress = |done, total| options.report(CheckStep::Contents, done, total);
     core.store.for_each_slot(options.thread_count(), &look, &progress);
 }
@@ -26,7 +27,7 @@ pub(super) fn check(core: &Core, found: &Survey, options: &CheckOptions, finding
 /// Compares the store's own accounts with what the survey has counted. Opening
 /// releases the blocks of dropped tables, and after an unclean stop those that
 /// hold nothing committed.
-fn space(core: &Core, tables: &TablesById, found: &Survey, findings: &Findings) {
+fn space(core: &Core, tables: &TablesById, found: &Survey, (findings, by): (&Findings, &str)) {
     let mut counted = BTreeMap::<u32, [u64; 3]>::new();
     for block in found.chunks.iter().flat_map(|c| &c.blocks).filter(|b| b.found == BlockUse::Used) {
         let table = counted.entry(block.table).or_default();
@@ -46,19 +47,19 @@ fn space(core: &Core, tables: &TablesById, found: &Survey, findings: &Findings) 
                 let place = Location { table_id: Some(id), ..Location::default() };
                 findings.damage(
                     place,
-                    format!("the store accounts for {accounted} {what} in use, and {counted} are"),
+                    format!("the store accounts for {accounted} {what} in use, and {counted} are{by}"),
                 );
             }
         }
     }
 }
 
-fn check_slot(core: &Core, tables: &TablesById, slot: FilledSlot<'_>, findings: &Findings) {
+fn check_slot(core: &Core, tables: &TablesById, slot: FilledSlot<'_>, (findings, by): (&Findings, &str)) {
     let content = slot.content;
     let report = |what: String| {
         let mut place = Location::from(core.store.place_of(slot.address));
         place.tuple = Some(content.tuple().0);
-        findings.damage(place, what);
+        findings.damage(place, what + by);
     };
     if content.flags().is_void() {
         if !slot.is_superseded {

@@ -2,7 +2,8 @@
 //!
 //! The data file is mapped privately, so the check never writes to it. First the check reads the
 //! file as it is and compares it with the format. Then it recovers the database in memory, as
-//! opening would, and compares the result with the file.
+//! opening would, and compares the result with the file: first from all contents, then from the
+//! index image, if opening would use that.
 
 mod contents;
 mod evidence;
@@ -10,18 +11,20 @@ mod report;
 mod tables;
 
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Instant;
 
 use pantile_media::ViewMedium;
+use pantile_reclaim::Collector;
 use pantile_store::{BlockUse, ChunkUse, Survey};
 
 use crate::api::opening;
+use crate::engine::failure::from_medium;
 use crate::tools::findings::{Findings, Location};
 use crate::tools::image;
 use crate::tools::options::CheckOptions;
 use crate::tools::reading::Files;
 use crate::types::error::{Error, Result};
+use crate::types::options::Options;
 
 use evidence::Evidence;
 pub use report::CheckReport;
@@ -47,9 +50,14 @@ pub fn check(path: impl AsRef<Path>, options: &CheckOptions) -> Result<CheckRepo
     done.file_bytes = files.view.file_len();
     done.transactions = evidence.finish(&findings);
     if findings.counted()[0] == 0 {
-        note_image(&files.view, found, &findings);
-        let medium = Arc::clone(&files.view) as Arc<dyn pantile_media::Medium>;
-        check_recovered(medium, found, options, &findings, &mut done)?;
+        let has_image = has_image(&files.view, found, &findings);
+        let recovery = options.recovery(files.view.clone());
+        check_recovered(recovery, found, options, (&findings, ""), &mut done)?;
+        if has_image && findings.counted()[0] == 0 {
+            let view = files.view.with_images().map_err(from_medium)?;
+            let recovery = options.recovery(view).collector(Collector::TB_COLLECT);
+            check_recovered(recovery, found, options, (&findings, BY_IMAGE), &mut CheckReport::default())?;
+        }
     }
     [done.damaged, done.notices] = findings.counted();
     done.findings = findings.list(&files.names());
@@ -82,36 +90,47 @@ fn counted(found: &Survey) -> CheckReport {
     }
 }
 
-/// An image that cannot be used costs time and nothing else.
-fn note_image(view: &ViewMedium, found: &Survey, findings: &Findings) {
+/// Said of what only opening from the image would find.
+const BY_IMAGE: &str =
+    " by the index image, while the contents are sound; without the file pantile.image opening reads those";
+
+/// Whether opening would use an image. One that cannot be used costs time and nothing else.
+fn has_image(view: &ViewMedium, found: &Survey, findings: &Findings) -> bool {
     let named = image::look(view, found).filter(|image| image.is_named);
-    if let Some(problem) = named.and_then(|image| image.problem) {
-        let what = format!("the index image cannot be used ({problem}): opening reads all contents");
-        findings.notice(Location::default(), what);
+    match named.map(|image| image.problem) {
+        None => false,
+        Some(None) => true,
+        Some(Some(problem)) => {
+            let what = format!("the index image cannot be used ({problem}): opening reads all contents");
+            findings.notice(Location::default(), what);
+            false
+        }
     }
 }
 
 /// Recovers the database as opening does, and compares.
 fn check_recovered(
-    medium: Arc<dyn pantile_media::Medium>,
+    recovery: Options,
     found: &Survey,
     options: &CheckOptions,
-    findings: &Findings,
+    (findings, by): (&Findings, &str),
     done: &mut CheckReport,
 ) -> Result<()> {
-    let view = options.recovery(medium);
     // No more than the engine: what is prepared is not made again.
-    let core = match opening::open(Path::new("a view"), view) {
+    let core = match opening::open(Path::new("a view"), recovery) {
         Ok(core) => core,
         Err(Error::Damaged { place, detail }) => {
-            findings.damage(Location::default(), format!("{place}: {detail}"));
+            findings.damage(Location::default(), format!("{place}: {detail}{by}"));
             return Ok(());
         }
         Err(other) => return Err(other),
     };
-    contents::check(&core, found, options, findings);
+    for table in core.tables.all() {
+        core.load_apart(&table)?;
+    }
+    contents::check(&core, found, options, (findings, by));
     options.check_stopped()?;
-    tables::check(&core, options, findings, done);
+    tables::check(&core, options, (findings, by), done);
     options.check_stopped()?;
     done.is_complete = true;
     Ok(())

@@ -21,13 +21,19 @@ use crate::tools::options::{CheckOptions, CheckStep};
 use crate::types::key::Key;
 use crate::types::pieces::PIECE;
 
-pub(super) fn check(core: &Core, options: &CheckOptions, findings: &Findings, done: &mut CheckReport) {
+/// What is wrong is said to be so `by` what the state was recovered from.
+pub(super) fn check(
+    core: &Core,
+    options: &CheckOptions,
+    (findings, by): (&Findings, &str),
+    done: &mut CheckReport,
+) {
     let tables = core.tables.all();
     check_names(&tables, findings);
     let total = tables.len() as u64;
     for (n, table) in (1..).zip(&tables) {
         let values = OutOfLine::default();
-        let checker = Checker { core, table, findings, values: &values };
+        let checker = Checker { core, table, findings, by, values: &values };
         let rows = checker.rows(options.thread_count());
         let mut entries = checker.index("primary", table.tree(), None, rows);
         for index in &*table.indexes() {
@@ -61,6 +67,7 @@ struct Checker<'a> {
     core: &'a Core,
     table: &'a TableInner,
     findings: &'a Findings,
+    by: &'a str,
     values: &'a OutOfLine,
 }
 
@@ -134,7 +141,8 @@ impl Checker<'_> {
         }
         if entries != rows {
             let place = Location { table_id: Some(self.table.id.0), ..Location::default() };
-            self.findings.damage(place, format!("index {name:?} has {entries} entries for {rows} rows"));
+            let by = self.by;
+            self.findings.damage(place, format!("index {name:?} has {entries} entries for {rows} rows{by}"));
         }
         entries
     }
@@ -158,7 +166,7 @@ impl Checker<'_> {
             false => self.core.store.place_of(newest).into(),
         };
         place.tuple = Some(tuple.0);
-        self.findings.damage(place, what);
+        self.findings.damage(place, what + self.by);
     }
 }
 
