@@ -52,11 +52,16 @@ pub fn check(path: impl AsRef<Path>, options: &CheckOptions) -> Result<CheckRepo
     if findings.counted()[0] == 0 {
         let has_image = has_image(&files.view, found, &findings);
         let recovery = options.recovery(files.view.clone());
-        check_recovered(recovery, found, options, (&findings, ""), &mut done)?;
+        check_recovered(recovery, found, options, (&findings, contents::THEMSELVES), &mut done)?;
         if has_image && findings.counted()[0] == 0 {
             let view = files.view.with_images().map_err(from_medium)?;
             let recovery = options.recovery(view).collector(Collector::TB_COLLECT);
-            check_recovered(recovery, found, options, (&findings, BY_IMAGE), &mut CheckReport::default())?;
+            let mut by_image = CheckReport::default();
+            check_recovered(recovery, found, options, (&findings, BY_IMAGE), &mut by_image)?;
+            if by_image.is_complete && by_image.rows != done.rows {
+                let what = format!("there are {} rows, and {}{BY_IMAGE}", done.rows, by_image.rows);
+                findings.damage(Location::default(), what);
+            }
         }
     }
     [done.damaged, done.notices] = findings.counted();
