@@ -235,6 +235,15 @@ macro_rules! numbers {
     };
 }
 
+/// Integers go through the method of [`Cell`] for their kind.
+macro_rules! integers {
+    ($($method:ident($number:ty) => $kind:ident;)*) => {
+        $(fn $method(self, value: $number) -> Outcome<OwnedValue> {
+            self.$kind(value.into())
+        })*
+    };
+}
+
 impl Serializer for Cell {
     type Ok = OwnedValue;
     type Error = SerdeError;
@@ -252,36 +261,15 @@ impl Serializer for Cell {
         serialize_f64(f64) => Float;
     }
 
-    fn serialize_u8(self, value: u8) -> Outcome<OwnedValue> {
-        self.uint(value.into())
-    }
-
-    fn serialize_u16(self, value: u16) -> Outcome<OwnedValue> {
-        self.uint(value.into())
-    }
-
-    fn serialize_u32(self, value: u32) -> Outcome<OwnedValue> {
-        self.uint(value.into())
-    }
-
-    fn serialize_u64(self, value: u64) -> Outcome<OwnedValue> {
-        self.uint(value)
-    }
-
-    fn serialize_i8(self, value: i8) -> Outcome<OwnedValue> {
-        self.int(value.into())
-    }
-
-    fn serialize_i16(self, value: i16) -> Outcome<OwnedValue> {
-        self.int(value.into())
-    }
-
-    fn serialize_i32(self, value: i32) -> Outcome<OwnedValue> {
-        self.int(value.into())
-    }
-
-    fn serialize_i64(self, value: i64) -> Outcome<OwnedValue> {
-        self.int(value)
+    integers! {
+        serialize_u8(u8) => uint;
+        serialize_u16(u16) => uint;
+        serialize_u32(u32) => uint;
+        serialize_u64(u64) => uint;
+        serialize_i8(i8) => int;
+        serialize_i16(i16) => int;
+        serialize_i32(i32) => int;
+        serialize_i64(i64) => int;
     }
 
     fn serialize_char(self, value: char) -> Outcome<OwnedValue> {
